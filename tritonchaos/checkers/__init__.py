@@ -1,0 +1,1 @@
+"""Checkers: judge a history, touch nothing, one file each."""

@@ -1,0 +1,1 @@
+"""Reporters: print what summary computed, one file each."""

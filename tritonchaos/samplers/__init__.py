@@ -1,0 +1,1 @@
+"""Samplers: read numbers about the server and its machine, one file each."""

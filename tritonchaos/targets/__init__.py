@@ -1,0 +1,1 @@
+"""Targets: ways to start, watch and stop one tritonserver, one file each."""
