@@ -1,0 +1,205 @@
+"""Post-unload memory: what is still in use at the end of each cycle, when its models are gone again."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from tritonchaos.expectation import mismatch
+from tritonchaos.observations import (
+    Arm,
+    CycleFinished,
+    CycleStarted,
+    Event,
+    History,
+    Reading,
+    ServerStarted,
+    SettleWindow,
+    StepFinished,
+)
+from tritonchaos.units import KIB, MIB
+
+_FLAT_AT_LEAST: Final = 4
+_FLAT_LAST: Final = 3
+
+
+class Channel(str, Enum):
+    """Where a metric comes from; decides how coarse and how noisy it may be."""
+
+    DEVICE = "device"
+    HOST = "host"
+    COUNT = "count"
+
+
+def channel(metric: str) -> Channel:
+    """Tell device memory, host memory and exact counts (fds, threads, shared memory, temp files) apart by name."""
+    if metric.startswith("nvml_"):
+        return Channel.DEVICE
+    if metric.startswith(("host_", "stub_")) and metric.endswith("_bytes"):
+        return Channel.HOST
+    return Channel.COUNT
+
+
+def settle_quantum(metric: str) -> int:
+    """Return how far readings of a metric may differ and still count as settled.
+
+    In bytes: 2 MiB on the device (page size of the driver), 16 KiB of host memory, 4096 for shared memory and temp
+    files; 1 for counts such as fds and threads.
+    """
+    if channel(metric) is Channel.DEVICE:
+        return 2 * MIB
+    if channel(metric) is Channel.HOST:
+        return 16 * KIB
+    return 4096 if metric.endswith("_bytes") else 1
+
+
+def has_settled(values: Sequence[int | None], count: int, quantum: int) -> bool:
+    """Say whether the last `count` readings exist and lie within one quantum."""
+    last = [value for value in values[-count:] if value is not None]
+    return len(last) == count > 0 and max(last) - min(last) <= quantum
+
+
+def is_flat(readings: Sequence[int], quantum: int) -> bool:
+    """Say whether a phase with `until: flat` may end: at least 4 post-unload readings, the last 3 within a quantum."""
+    return len(readings) >= _FLAT_AT_LEAST and has_settled(readings, _FLAT_LAST, quantum)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleReading:
+    """One finished cycle: what was still in use when its models were gone, and whether it counts.
+
+    Attributes:
+        start_number: Which start of the server was read; a change breaks every series.
+        values: Metric -> median of the last `sample_count` readings; a metric without a reading is absent.
+        unsettled: Metrics whose last readings did not lie within one quantum.
+        mismatch: The first unmet expectation of its main-track steps, with the step's label; None: the cycle counts.
+        loads: Number of load steps on the main track.
+        loaded: Values of the cycle's last "loaded" reading; empty where there is none.
+    """
+
+    phase: str
+    arm: Arm
+    cycle: int
+    is_warm_up: bool
+    start_number: int
+    values: Mapping[str, int]
+    unsettled: frozenset[str] = frozenset()
+    mismatch: str | None = None
+    loads: int = 0
+    loaded: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_judged(self) -> bool:
+        """It is no warm-up cycle and all its main-track steps did what they should."""
+        return self.mismatch is None and not self.is_warm_up
+
+
+@dataclass(slots=True)
+class _OpenCycle:
+    started: CycleStarted
+    window: SettleWindow | None = None
+    mismatch: str | None = None
+    loads: int = 0
+    loaded: Mapping[str, int] = field(default_factory=dict)
+
+    def see_step(self, step: StepFinished) -> None:
+        if step.position.track != "main" or step.position.cycle != self.started.cycle:
+            return
+        self.loads += step.spec.name == "load"
+        unmet = mismatch(step)
+        if self.mismatch is None and unmet is not None:
+            self.mismatch = f"{step.spec.label()}: {unmet}"
+
+    def see_reading(self, reading: Reading) -> None:
+        if reading.name == "loaded":
+            self.loaded = reading.values
+
+    def see_window(self, window: SettleWindow) -> None:
+        if window.cycle == self.started.cycle and window.phase == self.started.phase:
+            self.window = window
+
+
+class CycleReader:
+    """Makes one `CycleReading` of the events of each finished cycle; the same live and from a stored history.
+
+    Args:
+        sample_count: Number of readings whose median is the post-unload reading.
+    """
+
+    def __init__(self, sample_count: int) -> None:
+        self._sample_count = sample_count
+        self._open: _OpenCycle | None = None
+        self._start_number = 1
+
+    def see(self, event: Event) -> CycleReading | None:
+        """Take the next event; return the cycle's reading when it is finished."""
+        if isinstance(event, ServerStarted):
+            self._start_number = event.start_number
+        elif isinstance(event, CycleStarted):
+            self._open = _OpenCycle(event)
+        elif self._open is not None:
+            return self._see_in_cycle(self._open, event)
+        return None
+
+    def _see_in_cycle(self, cycle: _OpenCycle, event: Event) -> CycleReading | None:
+        if isinstance(event, StepFinished):
+            cycle.see_step(event)
+        elif isinstance(event, Reading):
+            cycle.see_reading(event)
+        elif isinstance(event, SettleWindow):
+            cycle.see_window(event)
+        elif isinstance(event, CycleFinished):
+            self._open = None
+            return self._close(cycle)
+        return None
+
+    def _close(self, cycle: _OpenCycle) -> CycleReading:
+        window, started = cycle.window, cycle.started
+        return CycleReading(
+            phase=started.phase,
+            arm=started.arm,
+            cycle=started.cycle,
+            is_warm_up=started.is_warm_up,
+            start_number=self._start_number if window is None else window.start_number,
+            values={} if window is None else _medians(window.values, self._sample_count),
+            unsettled=frozenset() if window is None else frozenset(window.values) - window.settled,
+            mismatch=cycle.mismatch,
+            loads=cycle.loads,
+            loaded=cycle.loaded,
+        )
+
+
+def _medians(values: Mapping[str, Sequence[int | None]], sample_count: int) -> dict[str, int]:
+    medians = {}
+    for metric, readings in values.items():
+        last = [value for value in readings[-sample_count:] if value is not None]
+        if last:
+            # median_low: a value that was really read, also when one of the readings is missing
+            medians[metric] = statistics.median_low(last)
+    return medians
+
+
+def read_cycles(events: Iterable[Event], sample_count: int) -> list[CycleReading]:
+    """Return the readings of all finished cycles, in the order in which they ran."""
+    reader = CycleReader(sample_count)
+    readings = (reader.see(event) for event in events)
+    return [reading for reading in readings if reading is not None]
+
+
+def cycle_readings(history: History) -> list[CycleReading]:
+    """Return the readings of all finished cycles of a run, in the order in which they ran."""
+    return read_cycles(history.events, history.facts.sample_count)
+
+
+def baseline(history: History, start_number: int = 1) -> Mapping[str, int]:
+    """Return the first "ready" reading after a start of the server: used bytes with no model loaded; {} if none."""
+    current = 1
+    for event in history.events:
+        if isinstance(event, ServerStarted):
+            current = event.start_number
+        elif isinstance(event, Reading) and event.name == "ready" and current == start_number:
+            return event.values
+    return {}
