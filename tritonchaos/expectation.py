@@ -73,6 +73,8 @@ def _time_mismatch(step: StepFinished, expect: Expectation) -> str | None:
 def _state_mismatch(step: StepFinished, expect: Expectation) -> str | None:
     if stuck := step.observed.get("stuck"):
         return f"model stuck in {stuck}"
+    if not_reached := step.observed.get("not_reached"):
+        return str(not_reached)
     states = step.observed.get("states", {})
     for model, wanted in expect.state.items():
         found = states.get(model, "ABSENT")

@@ -205,6 +205,7 @@ class Workbench:
         models: Served models by the scenario's name for them.
         server: Start and stop.
         readings: Named readings and settle windows.
+        pause: Wait for a number of seconds; an interrupt of the run cuts it short.
         deadline_s: How long this step may take.
         random: Seeded for this very step.
         observed: What the step saw beyond its reply; filled by `observe`.
@@ -215,6 +216,7 @@ class Workbench:
     models: Mapping[str, ServedModel]
     server: ServerControl
     readings: Readings
+    pause: Callable[[float], None]
     deadline_s: float = 30.0
     random: Random = field(default_factory=Random)
     observed: dict[str, JsonValue] = field(default_factory=dict)
@@ -244,7 +246,14 @@ class Advice(str, Enum):
 
 
 class Watch(Protocol):
-    """A checker's stopping rule, fed one cycle at a time, live and again offline."""
+    """A checker's stopping rule, fed one cycle at a time, live and again offline.
+
+    Attributes:
+        has_leak: What was seen so far is a leak; phases with `when: leak` are run.
+    """
+
+    @property
+    def has_leak(self) -> bool: ...
 
     def see(self, reading: CycleReading) -> Advice: ...
 
