@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 from tritonchaos.errors import PluginError
 from tritonchaos.observations import Event, History, JsonValue, Reading, Reply
+from tritonchaos.units import parse_bytes, parse_seconds
 from tritonchaos.verdict import Assessment
 
 if TYPE_CHECKING:
@@ -25,6 +28,18 @@ if TYPE_CHECKING:
     from tritonchaos.templates import ServedModel
 
 FAMILIES: Final = ("targets", "steps", "samplers", "checkers", "reporters")
+
+# What plug-in fields are annotated with when the scenario file may give them with a unit.
+Seconds = Annotated[
+    float,
+    BeforeValidator(parse_seconds),
+    WithJsonSchema({"type": ["number", "string"], "description": 'Seconds, or a time with a unit such as "30s".'}),
+]
+ByteCount = Annotated[
+    int,
+    BeforeValidator(parse_bytes),
+    WithJsonSchema({"type": ["integer", "string"], "description": 'Bytes, or a size with a unit such as "64MiB".'}),
+]
 
 
 class Contract(str, Enum):
