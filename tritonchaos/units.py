@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -29,7 +30,10 @@ def _quantity(text: object, units: dict[str, float] | dict[str, int], expected: 
     match = _QUANTITY.match(str(text))
     if match is None or match[2].lower() not in units:
         raise ValueError(f"found {text!r}, expected {expected}")
-    return float(match[1]) * units[match[2].lower()]
+    value = float(match[1]) * units[match[2].lower()]
+    if not math.isfinite(value):
+        raise ValueError(f"found {text!r:.80}, expected {expected}")
+    return value
 
 
 def parse_bytes(text: object) -> int:
