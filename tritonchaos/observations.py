@@ -195,8 +195,8 @@ class StepFinished:
         reply: None for steps that ask the server nothing.
         observed: What the step saw beyond the reply. Keys in use: "gone_after_ns" (unload: time until the index
             showed the model gone), "state" and "reason" (index entry of the step's model at the end),
-            "stuck" (state that did not change before the deadline), "states" (model -> state, where the expectation names
-            one), "not_reached" (what `wait_for` waited for in vain), "match" (inference: outputs equal),
+            "stuck" (state that did not change before the deadline), "states" (model -> state, where the expectation
+            names one), "not_reached" (what `wait_for` waited for in vain), "match" (inference: outputs equal),
             "first_mismatch" (text), "sha256" (of the outputs), "skipped" (why the step did nothing).
         log_start, log_end: Byte offsets in server.log before and after the step.
     """

@@ -1,0 +1,78 @@
+"""Judges a history with the checks that its scenario names; needs no server, so it works offline too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tritonchaos.observations import History, JsonValue
+from tritonchaos.plugins import CHECKERS, Checker, Watches
+from tritonchaos.scenario import build_plugin
+from tritonchaos.summary import FinishedRun, finish
+from tritonchaos.verdict import Assessment, Check, Finding, Verdict, judge
+
+
+def build_checkers(checks: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> list[tuple[str, Checker]]:
+    """Make the checkers that a scenario names.
+
+    Raises:
+        ScenarioError: A check is unknown here or its fields are not valid.
+    """
+    return [(name, build_plugin(CHECKERS, name, dict(fields), f"check {name}")) for name, fields in checks]
+
+
+def find_watch(checkers: Sequence[tuple[str, Checker]]) -> Watches | None:
+    """Return the one checker that can say when the evidence is in, if there is one."""
+    return next((checker for _, checker in checkers if isinstance(checker, Watches)), None)
+
+
+def needs_probes(checkers: Sequence[tuple[str, Checker]]) -> bool:
+    """Say whether a checker needs the index, readiness and metadata after each load and unload."""
+    return any(getattr(checker, "needs_probe", False) for _, checker in checkers)
+
+
+def judge_history(history: History, *, accept_known: bool = False) -> FinishedRun:
+    """Run the scenario's checks, mark what is already known, and compute what reports show.
+
+    Args:
+        accept_known: Known findings do not change the exit code.
+    """
+    checkers = build_checkers(history.facts.checks)
+    checks: list[tuple[str, Check]] = [(name, checker.check) for name, checker in checkers]
+    verdict = mark_known(judge(history, checks), history)
+    return finish(history, verdict, verdict.exit_code(accept_known=accept_known))
+
+
+def mark_known(verdict: Verdict, history: History) -> Verdict:
+    """Put the address of its report on each finding that the scenario's `known` list names for this server."""
+    version = history.facts.target.get("triton_version", "")
+    known = [entry for entry in history.facts.known if _is_for(entry, version)]
+    if not known:
+        return verdict
+
+    def mark(finding: Finding) -> Finding:
+        about = next((entry.get("about", "") for entry in known if entry.get("finding") == finding.kind), None)
+        return finding if about is None else replace(finding, known=about or "known")
+
+    def mark_all(assessment: Assessment) -> Assessment:
+        return replace(assessment, findings=tuple(mark(finding) for finding in assessment.findings))
+
+    return replace(
+        verdict,
+        assessments=tuple(mark_all(assessment) for assessment in verdict.assessments),
+        findings=tuple(mark(finding) for finding in verdict.findings),
+    )
+
+
+def _is_for(entry: Mapping[str, Any], version: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+    from packaging.version import InvalidVersion
+
+    wanted = entry.get("server", "")
+    if not wanted:
+        return True
+    try:
+        return SpecifierSet(wanted).contains(version, prereleases=True)
+    except InvalidVersion:  # the server did not say its version, so nothing is known of it
+        return False

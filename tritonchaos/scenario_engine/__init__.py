@@ -1,0 +1,8 @@
+"""The scenario engine: walks a schedule against a real server and records what happens; it never judges."""
+
+from __future__ import annotations
+
+from tritonchaos.scenario_engine.engine import EngineParts, Outcome, walk
+from tritonchaos.scenario_engine.interrupt import Interrupt
+
+__all__ = ["EngineParts", "Interrupt", "Outcome", "walk"]

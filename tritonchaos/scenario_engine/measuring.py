@@ -1,0 +1,108 @@
+"""Named readings and settle windows, taken when the schedule says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tritonchaos.observations import Arm, MetricLost, Note, Position, Reading, SettleWindow
+from tritonchaos.plugins import Group
+from tritonchaos.post_unload import settle_quantum
+from tritonchaos.sampling import Sampling
+from tritonchaos.scenario_engine.journal import Journal
+from tritonchaos.units import format_bytes, format_seconds
+
+_LONGEST_EXTRA_S: Final = 2.0
+
+
+class Measuring:
+    """Takes readings in the engine's own thread and records them.
+
+    Args:
+        sampling: The samplers behind one lock.
+        sample_count: Readings that must lie within one quantum, and whose median counts.
+        settle_at_most_s: Longest settle window.
+    """
+
+    def __init__(
+        self,
+        sampling: Sampling,
+        journal: Journal,
+        sample_count: int,
+        settle_at_most_s: float,
+        pause: Callable[[float], None],
+    ) -> None:
+        self._sampling = sampling
+        self._journal = journal
+        self._sample_count = sample_count
+        self._at_most_s = settle_at_most_s
+        self._pause = pause
+        self._last: SettleWindow | None = None
+        self._extra_s = 0.0
+        self._lost: set[str] = set()
+        self._here: Position | None = None
+        self.start_number = 0
+
+    def at(self, position: Position | None) -> None:
+        """Say where in the schedule the next readings are taken."""
+        self._here = position
+
+    def take(self, name: str) -> Reading:
+        """Take one reading of all metrics under a name."""
+        reading = Reading(self._journal.now_ns(), name, self._here, self._sampling.read(Group.ALL))
+        self._journal.record(reading)
+        self._record_lost()
+        return reading
+
+    def settle(self) -> None:
+        """Take a settle window where the schedule stands."""
+        here = self._here
+        self.settle_cycle(here.phase if here else "", here.arm if here else None, here.cycle if here else None)
+
+    def settle_cycle(self, phase: str, arm: Arm | None, cycle: int | None) -> None:
+        """Take the settle window of a cycle: the last one taken in a cycle is its post-unload reading."""
+        if self._extra_s:
+            self._pause(self._extra_s)
+        settled = self._sampling.settle(self._sample_count, self._at_most_s)
+        window = SettleWindow(
+            phase, arm, cycle, self.start_number, settled.times_ns, settled.values, frozenset(settled.settled)
+        )
+        self._journal.record(window)
+        self._record_lost()
+        self._last = window
+
+    def before_next(self) -> None:
+        """Read once more just before the next cycle; if memory still fell, the windows must be longer."""
+        window, self._last = self._last, None
+        if window is None or window.start_number != self.start_number:
+            return
+        reading = self.take("before_next")
+        fell = _fell_since(window, reading.values)
+        if not fell:
+            return
+        self._extra_s = min(max(2 * self._extra_s, 0.05), _LONGEST_EXTRA_S)
+        metric, by_bytes = fell
+        self._journal.record(
+            Note(
+                self._journal.now_ns(),
+                f"{metric} fell by {format_bytes(by_bytes)} after the settle window of {window.phase} cycle "
+                f"{window.cycle} had ended; later windows begin {format_seconds(self._extra_s)} later",
+            )
+        )
+
+    def _record_lost(self) -> None:
+        for metric, reason in self._sampling.lost().items():
+            if metric not in self._lost:
+                self._lost.add(metric)
+                self._journal.record(MetricLost(self._journal.now_ns(), metric, reason))
+
+
+def _fell_since(window: SettleWindow, later: Mapping[str, int]) -> tuple[str, int] | None:
+    for metric, readings in window.values.items():
+        last = next((value for value in reversed(readings) if value is not None), None)
+        is_memory = metric.endswith("_bytes") and metric.startswith(("nvml_", "host_private"))
+        if last is None or metric not in later or not is_memory:
+            continue
+        if last - later[metric] >= settle_quantum(metric):
+            return metric, last - later[metric]
+    return None

@@ -1,0 +1,202 @@
+"""The life of the server during a run: started, watched, stopped, and what it said when it died."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tritonchaos.client import TritonClient, parse_index
+from tritonchaos.observations import (
+    Answer,
+    Evidence,
+    NoAnswer,
+    Position,
+    Reply,
+    ServerExited,
+    ServerStarted,
+    ServerStopped,
+)
+from tritonchaos.plugins import LaunchSpec, RunningServer, SampleScope, Target
+from tritonchaos.sampling import Sampling
+from tritonchaos.scenario_engine.journal import Journal
+from tritonchaos.scenario_engine.measuring import Measuring
+
+_LAST_LOG_BYTES: Final = 16 * 1024
+_LAST_LOG_LINES: Final = 40
+_DEATH_S: Final = 3.0  # a crash writes its stack (and perhaps a core) between closing our connection and its end
+_PROBE_S: Final = 2.0
+_EXIT_EXPIRED: Final = re.compile(r"Exit timeout expired")
+
+
+class ServerLife:
+    """Starts and stops the target's server and keeps everything that belongs to one start of it together.
+
+    Args:
+        launch: How it is started; the same for every start.
+        gpu_uuids: GPUs to sample.
+        remember: Called with facts that a clean-up after a killed run needs.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        launch: LaunchSpec,
+        journal: Journal,
+        sampling: Sampling,
+        measuring: Measuring,
+        gpu_uuids: tuple[str, ...],
+        remember: Callable[[RunningServer], None],
+    ) -> None:
+        self._target = target
+        self._launch = launch
+        self._journal = journal
+        self._sampling = sampling
+        self._measuring = measuring
+        self._gpu_uuids = gpu_uuids
+        self._remember = remember
+        self._running: RunningServer | None = None
+        self._clients: list[TritonClient] = []
+        self._starts = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Started by us, and not ended as far as we have seen."""
+        return self._running is not None
+
+    def client(self) -> TritonClient:
+        """Make a client of the running server for one track; it is closed before the server is stopped."""
+        running = self._running or RunningServer("http://127.0.0.1:9", None, None)
+        client = TritonClient(running.url, running.grpc)
+        self._clients.append(client)
+        return client
+
+    def start(self) -> None:
+        """Start the server unless it runs; returns once live answers and the "ready" reading is taken."""
+        if self._running is not None:
+            return
+        began = time.monotonic_ns()
+        running = self._target.start(self._launch)
+        self._running = running
+        self._starts += 1
+        self._measuring.start_number = self._starts
+        self._remember(running)
+        boot_ns = time.monotonic_ns() - began
+        self._journal.record(ServerStarted(self._journal.now_ns(), self._starts, running.pid, running.url, boot_ns))
+        self._sampling.open(self._scope(running.pid))
+        self._measuring.take("ready")
+        self._sampling.start()
+
+    def stop(self) -> None:
+        """Close our connections, stop the server and record how it ended; harmless if none runs."""
+        if self._running is None:
+            return
+        log_start = log_size(self._launch.log_file)
+        began = time.monotonic_ns()
+        self.close_connections()
+        self._sampling.stop()
+        stop = self._target.stop()
+        self._running = None
+        log = read_log(self._launch.log_file, log_start)
+        self._journal.record(
+            ServerStopped(
+                t_ns=self._journal.now_ns(),
+                signal=stop.signal,
+                exit_code=stop.exit_code,
+                forced=stop.forced,
+                exit_timeout_expired=_EXIT_EXPIRED.search(log) is not None,
+                elapsed_ns=time.monotonic_ns() - began,
+            )
+        )
+        if stop.forced or _EXIT_EXPIRED.search(log):
+            self._journal.record(
+                Evidence(self._journal.now_ns(), None, "stop", {"signal": stop.signal}, tuple(_last_lines(log)))
+            )
+        self._sampling.open(self._scope(None))
+
+    def close_connections(self) -> None:
+        """Close every client made so far: one open connection makes SIGTERM take the whole exit timeout."""
+        for client in self._clients:
+            client.close()
+        self._clients.clear()
+
+    def has_ended(self, position: Position | None, reply: Reply | None) -> bool:
+        """Look whether the server ended by itself; if so record it with the crash's evidence.
+
+        Args:
+            reply: Of the step just done; a connection that broke is given a moment to become an exit status.
+        """
+        if self._running is None:
+            return False
+        broke = isinstance(reply, NoAnswer) and not reply.reason.startswith("deadline")
+        exit_code = self._wait_for_exit(_DEATH_S if broke else 0.0)
+        if exit_code is None:
+            return False
+        self._journal.record(ServerExited(self._journal.now_ns(), position, exit_code))
+        lines = tuple(_last_lines(read_log(self._launch.log_file)))
+        self._journal.record(Evidence(self._journal.now_ns(), position, "crash", {"exit_code": str(exit_code)}, lines))
+        self.close_connections()
+        self._sampling.stop()
+        self._target.stop()  # reaps what the dead server left running
+        self._running = None
+        self._sampling.open(self._scope(None))
+        return True
+
+    def _wait_for_exit(self, deadline_s: float) -> int | None:
+        end = time.monotonic() + deadline_s
+        while True:
+            exit_code = self._target.exit_code()
+            if exit_code is not None or time.monotonic() >= end:
+                return exit_code
+            time.sleep(0.02)
+
+    def collect_hang_evidence(self, position: Position) -> None:
+        """Ask over both protocols whether the server is live, read the index, and keep the last log lines."""
+        client = self.client()
+        live_grpc = client.live_grpc(_PROBE_S)
+        facts = {
+            "live_http": _shown(client.live(_PROBE_S)),
+            "live_grpc": "not asked: grpcio is not installed" if live_grpc is None else _shown(live_grpc),
+            "index": _shown_index(client.index(_PROBE_S)),
+        }
+        client.close()
+        lines = tuple(_last_lines(read_log(self._launch.log_file)))
+        self._journal.record(Evidence(self._journal.now_ns(), position, "hang", facts, lines))
+
+    def _scope(self, pid: int | None) -> SampleScope:
+        return SampleScope(pid, self._gpu_uuids, self._launch.shm_prefix, self._launch.temp)
+
+
+def log_size(log_file: Path) -> int:
+    """Size of server.log in bytes; 0 before it exists."""
+    try:
+        return log_file.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def read_log(log_file: Path, start: int | None = None) -> str:
+    """Text of server.log from a byte offset, or its last 16 KiB."""
+    if not log_file.exists():
+        return ""
+    with log_file.open("rb") as file:
+        file.seek(max(0, log_size(log_file) - _LAST_LOG_BYTES) if start is None else start)
+        return file.read().decode("utf-8", "replace")
+
+
+def _last_lines(text: str) -> list[str]:
+    return text.splitlines()[-_LAST_LOG_LINES:]
+
+
+def _shown(reply: Reply) -> str:
+    return str(reply.status) if isinstance(reply, Answer) else f"no answer ({reply.reason})"
+
+
+def _shown_index(reply: Reply) -> str:
+    index = parse_index(reply)
+    if index is None:
+        return _shown(reply)
+    shown = (f"{entry.name} {entry.state or 'no state'}" for entry in index)
+    return ", ".join(shown) or "empty"

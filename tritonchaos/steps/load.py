@@ -1,0 +1,40 @@
+"""Load a model over the repository API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tritonchaos.observations import Reply
+from tritonchaos.plugins import STEPS, Contract, Workbench
+
+
+@STEPS.register
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load a model, or load it again if it is READY.
+
+    Attributes:
+        model: The scenario's name of the model.
+        config: Model configuration that overrides config.pbtxt for this load, in the JSON form of ModelConfig.
+        files: Files of the model directory to send along as `file:` content, such as ["1/model.py"]; Triton wants
+            `config` with them.
+
+    Source: Triton model repository extension, "Load".
+    """
+
+    name: ClassVar[str] = "load"
+    contract: ClassVar[Contract] = Contract.DOCUMENTED
+
+    model: str
+    config: Mapping[str, Any] | None = None
+    files: tuple[str, ...] = field(default=())
+
+    def apply(self, bench: Workbench) -> Reply:
+        """Send the load request and wait for its answer."""
+        folder = bench.repository.model_dir(self.model)
+        files = {f"file:{path}": (folder / path).read_bytes() for path in self.files}
+        config = None if self.config is None else json.dumps(self.config)
+        return bench.client.load(self.model, bench.deadline_s, config=config, files=files or None)
