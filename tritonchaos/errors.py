@@ -16,6 +16,7 @@ TritonChaosBug                   a defect of tritonchaos itself; nothing swallow
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import ClassVar
 
@@ -113,9 +114,19 @@ class TargetNotLive(TargetError):
 
 
 class SamplerError(TritonChaosError):
-    """A sampler that was open can no longer read; its metrics are lost, never zero."""
+    """A sampler that was open can no longer read; its metrics are lost, never zero.
+
+    Args:
+        message: What happened.
+        metrics: The metrics that are lost while the sampler reads the others on; empty: all of the sampler.
+        hint: What to do next.
+    """
 
     exit_code: ClassVar[ExitCode] = ExitCode.INCONCLUSIVE
+
+    def __init__(self, message: str, *, metrics: Iterable[str] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.metrics = frozenset(metrics)
 
 
 class StoreError(TritonChaosError):
