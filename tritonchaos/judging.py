@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tritonchaos.errors import ExitCode
 from tritonchaos.observations import History, JsonValue
 from tritonchaos.plugins import CHECKERS, Checker, Watches
 from tritonchaos.scenario import build_plugin
@@ -32,16 +33,15 @@ def needs_probes(checkers: Sequence[tuple[str, Checker]]) -> bool:
     return any(getattr(checker, "needs_probe", False) for _, checker in checkers)
 
 
-def judge_history(history: History, *, accept_known: bool = False) -> FinishedRun:
-    """Run the scenario's checks, mark what is already known, and compute what reports show.
-
-    Args:
-        accept_known: Known findings do not change the exit code.
-    """
+def judge_history(history: History) -> FinishedRun:
+    """Run the scenario's checks, mark what is already known, and compute what reports show."""
     checkers = build_checkers(history.facts.checks)
     checks: list[tuple[str, Check]] = [(name, checker.check) for name, checker in checkers]
     verdict = mark_known(judge(history, checks), history)
-    return finish(history, verdict, verdict.exit_code(accept_known=accept_known))
+    exit_code = verdict.exit_code(accept_known=history.facts.accept_known)
+    if history.interrupted and exit_code is not ExitCode.FINDINGS:
+        exit_code = ExitCode.INTERRUPTED
+    return finish(history, verdict, exit_code)
 
 
 def mark_known(verdict: Verdict, history: History) -> Verdict:

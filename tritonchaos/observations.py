@@ -400,6 +400,7 @@ class RunFacts:
         checks: The scenario's `check` list, as (checker name, fields).
         known: The scenario's `known` list, as plain mappings with "finding", "server" and "about".
         metrics: Metrics that memory_growth is asked to judge; empty: the checker's own choice.
+        accept_known: Known findings do not change the exit code.
     """
 
     run_id: str
@@ -417,6 +418,7 @@ class RunFacts:
     checks: tuple[tuple[str, Mapping[str, JsonValue]], ...]
     known: tuple[Mapping[str, str], ...] = ()
     metrics: tuple[str, ...] = ()
+    accept_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from tritonchaos.observations import (
     PhaseStopped,
     StepFinished,
 )
-from tritonchaos.plugins import Advice, LaunchSpec, Recorder, RunningServer, Target, Watch
+from tritonchaos.plugins import Advice, LaunchSpec, Recorder, Target, Watch
 from tritonchaos.post_unload import CycleReading, is_flat, settle_quantum
 from tritonchaos.repository import ModelRepository
 from tritonchaos.sampling import Sampling
 from tritonchaos.scenario_engine.interrupt import Interrupt
 from tritonchaos.scenario_engine.journal import Journal, Observer
 from tritonchaos.scenario_engine.measuring import Measuring
-from tritonchaos.scenario_engine.server import ServerLife
+from tritonchaos.scenario_engine.server import ServerLife, Started
 from tritonchaos.scenario_engine.stepping import Surroundings, Track
 from tritonchaos.scenario_engine.tracks import running
 from tritonchaos.schedule import Cycle, Schedule, ScheduledPhase, ScheduledStep
@@ -44,7 +44,7 @@ class EngineParts:
         watch: The stopping rule for `until: verdict`, if a checker offers one.
         probes: A checker needs index, readiness and metadata after each load and unload.
         left_behind: Looks for what the server left when it had ended.
-        remember: Called with each started server, for cleaning up after a killed run.
+        started: Called after each start of the server, with metric -> why it cannot be read of it.
     """
 
     target: Target
@@ -62,7 +62,7 @@ class EngineParts:
     probes: bool
     gpu_uuids: tuple[str, ...]
     left_behind: Callable[[int], Sequence[Left]]
-    remember: Callable[[RunningServer], None]
+    started: Started
     observers: Sequence[Observer] = ()
 
 
@@ -124,7 +124,7 @@ class _Walker:
             parts.sampling,
             self._measuring,
             parts.gpu_uuids,
-            parts.remember,
+            parts.started,
         )
         self._around = Surroundings(
             server=self._server,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,8 @@ _DEATH_S: Final = 3.0  # a crash writes its stack (and perhaps a core) between c
 _PROBE_S: Final = 2.0
 _EXIT_EXPIRED: Final = re.compile(r"Exit timeout expired")
 
+Started = Callable[[RunningServer, Mapping[str, str]], None]
+
 
 class ServerLife:
     """Starts and stops the target's server and keeps everything that belongs to one start of it together.
@@ -37,7 +39,7 @@ class ServerLife:
     Args:
         launch: How it is started; the same for every start.
         gpu_uuids: GPUs to sample.
-        remember: Called with facts that a clean-up after a killed run needs.
+        started: Called after each start, with metric -> why it cannot be read of this server.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class ServerLife:
         sampling: Sampling,
         measuring: Measuring,
         gpu_uuids: tuple[str, ...],
-        remember: Callable[[RunningServer], None],
+        started: Started,
     ) -> None:
         self._target = target
         self._launch = launch
@@ -56,7 +58,7 @@ class ServerLife:
         self._sampling = sampling
         self._measuring = measuring
         self._gpu_uuids = gpu_uuids
-        self._remember = remember
+        self._started = started
         self._running: RunningServer | None = None
         self._clients: list[TritonClient] = []
         self._starts = 0
@@ -82,10 +84,9 @@ class ServerLife:
         self._running = running
         self._starts += 1
         self._measuring.start_number = self._starts
-        self._remember(running)
         boot_ns = time.monotonic_ns() - began
         self._journal.record(ServerStarted(self._journal.now_ns(), self._starts, running.pid, running.url, boot_ns))
-        self._sampling.open(self._scope(running.pid))
+        self._started(running, self._sampling.open(self._scope(running.pid)))
         self._measuring.take("ready")
         self._sampling.start()
 
