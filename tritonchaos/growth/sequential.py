@@ -1,0 +1,141 @@
+"""The growth test of one metric: fed one post-unload reading at a time, it says LEAK, STABLE or INCONCLUSIVE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tritonchaos.growth import rules
+from tritonchaos.growth.cleaning import clean
+from tritonchaos.growth.rules import Trial
+from tritonchaos.growth.steps import find_steps
+from tritonchaos.growth.wording import describe_shape, what_is_missing
+from tritonchaos.observations import Arm
+from tritonchaos.post_unload import Channel
+
+
+class Growth(str, Enum):
+    """What the growth test says of a series."""
+
+    LEAK = "LEAK"
+    STABLE = "STABLE"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthState:
+    """What the growth test says after a reading.
+
+    Attributes:
+        rule: The rule that decided: "steady", "decelerating", "footprint" (LEAK) or "flat" (STABLE); "" before.
+        cycles_used: Treatment cycles up to the decision, or up to now.
+        bytes_per_cycle: Growth per treatment cycle, in bytes (objects for counts); None where too little grew.
+        interval: 95 % interval of the same.
+        control_bytes_per_cycle: Growth per control cycle once past its warm-up, in bytes.
+        excluded_bytes_per_cycle: For STABLE, the smallest leak that would have been found (99 %).
+        reason: For INCONCLUSIVE, what is missing.
+        shape: "per cycle", "one-time step", "warm-up plateau", "flat", or "undecided".
+    """
+
+    verdict: Growth
+    rule: str = ""
+    cycles_used: int = 0
+    bytes_per_cycle: float | None = None
+    interval: tuple[float, float] | None = None
+    control_bytes_per_cycle: float = 0.0
+    excluded_bytes_per_cycle: float | None = None
+    reason: str = ""
+    shape: str = "undecided"
+
+
+class GrowthTest:
+    """Sequential growth test of one metric.
+
+    Every reading is judged with all before it. LEAK is final. STABLE may still become LEAK, and is taken back when the
+    floor rises twice after it.
+
+    Args:
+        quantum: Granularity of the readings, in bytes (1 for counts).
+        footprint: Bytes that a loaded model takes, 0 if unknown.
+        channel: Where the readings come from: device, host or count.
+        interleaved: Control and treatment cycles come in coin-ordered pairs; may be set later, once known.
+        planned_share: Share of treatment cycles in those pairs.
+    """
+
+    def __init__(
+        self,
+        quantum: int,
+        footprint: int = 0,
+        channel: Channel | str = Channel.DEVICE,
+        interleaved: bool = False,
+        planned_share: float = 0.5,
+    ) -> None:
+        self.quantum = quantum
+        self.footprint = footprint
+        self.channel = Channel(channel)
+        self.interleaved = interleaved
+        self.planned_share = planned_share
+        self.state = GrowthState(Growth.INCONCLUSIVE, reason="no treatment cycle was judged")
+        self._readings: list[int] = []
+        self._arms: list[Arm] = []
+        self._stable_at = 0
+
+    def see(self, value: int, arm: Arm) -> GrowthState:
+        """Take the next post-unload reading and judge all of them; the same is kept in `state`."""
+        self._readings.append(value)
+        self._arms.append(arm)
+        if Arm.TREATMENT in self._arms:
+            self.state = self._next_state(self._trial())
+        return self.state
+
+    @property
+    def treatment_cycles(self) -> int:
+        """Treatment cycles that were judged."""
+        return self._arms.count(Arm.TREATMENT)
+
+    def _trial(self) -> Trial:
+        series = clean(self._readings, self.quantum, self.channel)
+        return Trial(
+            quantum=self.quantum,
+            footprint=self.footprint,
+            channel=self.channel,
+            interleaved=self.interleaved,
+            planned_share=self.planned_share,
+            arms=self._arms,
+            series=series,
+            stairs=find_steps(series, self._arms, self.interleaved),
+        )
+
+    def _next_state(self, trial: Trial) -> GrowthState:
+        before = self.state
+        if before.verdict is Growth.LEAK:
+            return self._state(trial, Growth.LEAK, before.rule, before.cycles_used)
+        if trial.series.is_too_noisy:
+            return before if before.verdict is Growth.STABLE else self._state(trial, Growth.INCONCLUSIVE)
+        if rule := rules.leak_rule(trial):
+            return self._state(trial, Growth.LEAK, rule)
+        if before.verdict is Growth.STABLE and self._still_stable(trial):
+            return self._state(trial, Growth.STABLE, before.rule, before.cycles_used)
+        if rules.is_stable(trial):
+            self._stable_at = trial.stairs.clock[-1]
+            return self._state(trial, Growth.STABLE, "flat")
+        return self._state(trial, Growth.INCONCLUSIVE)
+
+    def _still_stable(self, trial: Trial) -> bool:
+        return sum(step.clock > self._stable_at for step in trial.steps) < 2
+
+    def _state(self, trial: Trial, verdict: Growth, rule: str = "", cycles_used: int = 0) -> GrowthState:
+        rate = trial.rate
+        state = GrowthState(
+            verdict=verdict,
+            rule=rule,
+            cycles_used=cycles_used or self.treatment_cycles,
+            bytes_per_cycle=rate.bytes_per_cycle if rate else None,
+            interval=(rate.low, rate.high) if rate else None,
+            control_bytes_per_cycle=rules.control_rate(trial),
+        )
+        if verdict is Growth.LEAK:
+            return replace(state, shape="per cycle")
+        if verdict is Growth.STABLE:
+            return replace(state, excluded_bytes_per_cycle=rules.excluded_rate(trial), shape=describe_shape(trial))
+        return replace(state, reason=what_is_missing(trial, self.treatment_cycles))
