@@ -110,11 +110,13 @@ class Stop:
         signal: Last signal sent, "SIGTERM" or "SIGKILL"; "" if it had already ended.
         exit_code: Exit code, or minus the signal number that ended it.
         forced: SIGKILL was needed.
+        left: (kind, name, bytes) of what it left behind and what was cleaned up: "process" or "shm".
     """
 
     signal: str
     exit_code: int | None
     forced: bool
+    left: tuple[tuple[str, str, int], ...] = ()
 
 
 class Target(Named, Protocol):

@@ -9,7 +9,6 @@ from typing import Final
 from tritonchaos.observations import (
     CycleFinished,
     CycleStarted,
-    Left,
     NoAnswer,
     PhaseSkipped,
     PhaseStopped,
@@ -43,7 +42,6 @@ class EngineParts:
         primary: Metric whose post-unload readings decide `until: flat`.
         watch: The stopping rule for `until: verdict`, if a checker offers one.
         probes: A checker needs index, readiness and metadata after each load and unload.
-        left_behind: Looks for what the server left when it had ended.
         started: Called after each start of the server, with metric -> why it cannot be read of it.
     """
 
@@ -61,7 +59,6 @@ class EngineParts:
     watch: Watch | None
     probes: bool
     gpu_uuids: tuple[str, ...]
-    left_behind: Callable[[int], Sequence[Left]]
     started: Started
     observers: Sequence[Observer] = ()
 
@@ -92,7 +89,7 @@ def walk(schedule: Schedule, parts: EngineParts, interrupt: Interrupt) -> Outcom
     In this order: the "idle" reading without a server; the server is started and the "ready" reading taken; the
     sampling thread runs; each phase: tracks beside it begin, its `before` steps, its cycles (steps, settle window,
     the stopping rule), its `after` steps; the server is stopped; the "after_exit" reading; what was left behind is
-    listed; all is committed.
+    recorded; all is committed.
 
     Raises:
         TritonChaosError: tritonchaos could not do its work; what was recorded until then is kept.
@@ -153,8 +150,6 @@ class _Walker:
         self._server.stop()
         if not self._after_exit_taken:
             self._measuring.take("after_exit")
-        for left in self._parts.left_behind(self._journal.now_ns()):
-            self._journal.record(left)
         self._parts.commit()
 
     def close(self) -> None:

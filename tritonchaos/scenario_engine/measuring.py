@@ -40,6 +40,7 @@ class Measuring:
         self._last: SettleWindow | None = None
         self._extra_s = 0.0
         self._lost: set[str] = set()
+        self._noted: set[str] = set()
         self._here: Position | None = None
         self.start_number = 0
 
@@ -89,6 +90,13 @@ class Measuring:
                 f"{window.cycle} had ended; later windows begin {format_seconds(self._extra_s)} later",
             )
         )
+
+    def record_notes(self) -> None:
+        """Record what the samplers want a reader to know, such as who else uses the GPU; each once."""
+        for text in self._sampling.notes():
+            if text not in self._noted:
+                self._noted.add(text)
+                self._journal.record(Note(self._journal.now_ns(), text))
 
     def _record_lost(self) -> None:
         for metric, reason in self._sampling.lost().items():

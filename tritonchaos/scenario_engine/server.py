@@ -12,6 +12,7 @@ from tritonchaos.client import TritonClient, parse_index
 from tritonchaos.observations import (
     Answer,
     Evidence,
+    Left,
     NoAnswer,
     Position,
     Reply,
@@ -19,7 +20,7 @@ from tritonchaos.observations import (
     ServerStarted,
     ServerStopped,
 )
-from tritonchaos.plugins import LaunchSpec, RunningServer, SampleScope, Target
+from tritonchaos.plugins import LaunchSpec, RunningServer, SampleScope, Stop, Target
 from tritonchaos.sampling import Sampling
 from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.scenario_engine.measuring import Measuring
@@ -88,6 +89,7 @@ class ServerLife:
         self._journal.record(ServerStarted(self._journal.now_ns(), self._starts, running.pid, running.url, boot_ns))
         self._started(running, self._sampling.open(self._scope(running.pid)))
         self._measuring.take("ready")
+        self._measuring.record_notes()
         self._sampling.start()
 
     def stop(self) -> None:
@@ -98,6 +100,7 @@ class ServerLife:
         began = time.monotonic_ns()
         self.close_connections()
         self._sampling.stop()
+        self._measuring.record_notes()
         stop = self._target.stop()
         self._running = None
         log = read_log(self._launch.log_file, log_start)
@@ -111,11 +114,19 @@ class ServerLife:
                 elapsed_ns=time.monotonic_ns() - began,
             )
         )
+        self._record_left(stop)
         if stop.forced or _EXIT_EXPIRED.search(log):
             self._journal.record(
                 Evidence(self._journal.now_ns(), None, "stop", {"signal": stop.signal}, tuple(_last_lines(log)))
             )
         self._sampling.open(self._scope(None))
+
+    def _record_left(self, stop: Stop) -> None:
+        now_ns = self._journal.now_ns()
+        for kind, name, size_bytes in stop.left:
+            self._journal.record(Left(now_ns, kind, name, size_bytes))
+        for file in sorted(path for path in self._launch.temp.rglob("*") if path.is_file()):
+            self._journal.record(Left(now_ns, "temp", str(file.relative_to(self._launch.temp)), file.stat().st_size))
 
     def close_connections(self) -> None:
         """Close every client made so far: one open connection makes SIGTERM take the whole exit timeout."""
@@ -140,7 +151,7 @@ class ServerLife:
         self._journal.record(Evidence(self._journal.now_ns(), position, "crash", {"exit_code": str(exit_code)}, lines))
         self.close_connections()
         self._sampling.stop()
-        self._target.stop()  # reaps what the dead server left running
+        self._record_left(self._target.stop())  # reaps what the dead server left running
         self._running = None
         self._sampling.open(self._scope(None))
         return True

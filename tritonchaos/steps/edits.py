@@ -1,4 +1,4 @@
-"""Edit config.pbtxt of a model, and put a model back as it was."""
+"""Edit the files of a model, and put a model back as it was."""
 
 from __future__ import annotations
 
@@ -49,3 +49,24 @@ class Restore:
     def apply(self, bench: Workbench) -> None:
         """Write the first snapshot back."""
         bench.repository.restore(self.model)
+
+
+@STEPS.register
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """Delete a file of a model directory, such as 1/model.py; restore brings it back.
+
+    Attributes:
+        model: The scenario's name of the model.
+        path: Path below the model directory.
+    """
+
+    name: ClassVar[str] = "delete_file"
+    contract: ClassVar[Contract] = Contract.DOCUMENTED
+
+    model: str
+    path: str
+
+    def apply(self, bench: Workbench) -> None:
+        """Delete it while the model is not loading or unloading."""
+        bench.repository.delete_file(self.model, self.path)

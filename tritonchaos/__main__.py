@@ -1,0 +1,5 @@
+"""`python -m tritonchaos`."""
+
+from tritonchaos.cli.app import main
+
+main()

@@ -1,0 +1,66 @@
+"""Finds and removes what a killed run left: processes, shared memory, scratch folders."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonchaos.errors import StoreError
+from tritonchaos.processes import end, is_running, remove_shared_memory, shared_memory, stubs_below
+from tritonchaos.store import read_remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One thing that a run left behind.
+
+    Attributes:
+        kind: "process", "shm" or "scratch".
+        what: Process id, shared memory name or folder.
+        start_ticks: Of a process; it is only ended if this still matches, since process ids are used again.
+    """
+
+    run: str
+    kind: str
+    what: str
+    start_ticks: int = 0
+
+
+def find_leftovers(runs_folder: Path) -> list[Leftover]:
+    """List what runs below a folder left behind; runs whose tritonchaos is still alive are passed over."""
+    folders = sorted(path for path in runs_folder.glob("*") if path.is_dir() and not path.is_symlink())
+    return [leftover for folder in folders for leftover in _of_run(folder)]
+
+
+def _of_run(folder: Path) -> Iterator[Leftover]:
+    try:
+        remembered = read_remembered(folder)
+    except StoreError:  # not a run directory, or nothing of it was written
+        return
+    owner = remembered.get("owner", {})
+    if owner and is_running(owner["pid"], owner["start_ticks"]):
+        return
+    server = remembered.get("server", {})
+    if server and is_running(server["pid"], server["start_ticks"]):
+        yield Leftover(folder.name, "process", str(server["pid"]), server["start_ticks"])
+    scratch = folder / "scratch"
+    for stub in stubs_below(scratch):
+        yield Leftover(folder.name, "process", str(stub.pid), stub.start_ticks)
+    prefix = remembered.get("shm_prefix", "")
+    for region in shared_memory(prefix) if prefix else ():
+        yield Leftover(folder.name, "shm", region.name)
+    if scratch.exists():
+        yield Leftover(folder.name, "scratch", str(scratch))
+
+
+def remove(leftover: Leftover) -> None:
+    """End the process, remove the shared memory or the folder."""
+    if leftover.kind == "process":
+        end(int(leftover.what), leftover.start_ticks, signal.SIGKILL)
+    elif leftover.kind == "shm":
+        remove_shared_memory(leftover.what)
+    else:
+        shutil.rmtree(leftover.what, ignore_errors=True)

@@ -1,0 +1,155 @@
+"""Sets up everything a walk needs around one server, walks, and takes it all down again."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonchaos.choosing import Chosen
+from tritonchaos.judging import build_checkers, find_watch, needs_probes
+from tritonchaos.observations import Event, RunFacts
+from tritonchaos.plugins import SAMPLERS, LaunchSpec, RunningServer, Watch
+from tritonchaos.post_unload import primary_metric
+from tritonchaos.processes import read_stat
+from tritonchaos.repository import ModelRepository
+from tritonchaos.sampling import Sampling
+from tritonchaos.scenario import Scenario
+from tritonchaos.scenario_engine import EngineParts, Interrupt, Outcome, walk
+from tritonchaos.schedule import Schedule
+from tritonchaos.store import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be recorded, with everything chosen.
+
+    Attributes:
+        model_repository: A user's model repository; copied, never touched.
+        observers: Called with each event.
+    """
+
+    scenario: Scenario
+    schedule: Schedule
+    chosen: Chosen
+    facts: RunFacts
+    model_repository: Path | None
+    observers: tuple[Callable[[Event], None], ...]
+
+
+def record(order: Order, store: RunStore, interrupt: Interrupt) -> None:
+    """Walk the schedule and record it; on any way out nothing is left running and the scratch folder is gone.
+
+    The record is closed as an interrupted run if the walk does not reach its end.
+    """
+    with ExitStack() as cleanup:
+        cleanup.callback(shutil.rmtree, store.folder / "scratch", ignore_errors=True)
+        launch = _launch(order, store)
+        repository = _materialise(order, launch.repository, store.folder / "repository")
+        clock_ns = _clock()
+        sampling = Sampling([SAMPLERS[name]() for name in SAMPLERS.names()], clock_ns, store.add_samples)
+        cleanup.callback(sampling.close)
+        parts = _parts(order, store, launch, repository, sampling, clock_ns)
+        _walk_to_an_end(order.schedule, parts, interrupt, store)
+
+
+def _walk_to_an_end(schedule: Schedule, parts: EngineParts, interrupt: Interrupt, store: RunStore) -> None:
+    outcome = Outcome(ended_by="interrupted")
+    try:
+        outcome = walk(schedule, parts, interrupt)
+    finally:
+        parts.sampling.close()  # hands over its last samples before the record is closed
+        store.finish(interrupted=outcome.ended_by == "interrupted")
+
+
+def _clock() -> Callable[[], int]:
+    began_ns = time.monotonic_ns()
+    return lambda: time.monotonic_ns() - began_ns
+
+
+def _launch(order: Order, store: RunStore) -> LaunchSpec:
+    scratch = (store.folder / "scratch").resolve()
+    temp = scratch / "tmp"
+    temp.mkdir(parents=True)
+    # Short and unlike any other run's: it is the mark by which clean-up knows this run's shared memory.
+    prefix = f"tc_{secrets.token_hex(4)}_"
+    store.remember("shm_prefix", prefix)
+    server = order.scenario.server
+    return LaunchSpec(
+        repository=scratch / "model_repository",
+        scratch=scratch,
+        temp=temp,
+        log_file=store.log_file.resolve(),
+        shm_prefix=prefix,
+        backends={name: path for model in order.chosen.models.values() for name, path in model.backends.items()},
+        mode=server.mode,
+        flags=server.flags,
+        env=server.env,
+        startup_deadline_s=server.startup_deadline_s,
+    )
+
+
+def _materialise(order: Order, root: Path, archive: Path) -> ModelRepository:
+    repository = ModelRepository(root, archive)
+    if order.model_repository is not None:
+        repository.copy_from(order.model_repository)
+    for name, model in order.chosen.models.items():
+        repository.add(name, model.files)
+    return repository
+
+
+class _Started:
+    """Completes the run's facts with what only a started server can say, and remembers it for clean-up."""
+
+    def __init__(self, order: Order, store: RunStore) -> None:
+        self._store = store
+        self._facts = order.facts
+        self._target = order.chosen.target
+
+    def __call__(self, running: RunningServer, unavailable: Mapping[str, str]) -> None:
+        self._facts = replace(
+            self._facts,
+            target={**self._facts.target, **self._target.describe()},
+            unavailable={**self._facts.unavailable, **unavailable},
+        )
+        self._store.update_facts(self._facts)
+        stat = read_stat(running.pid) if running.pid is not None else None
+        if stat is not None:
+            self._store.remember("server", {"pid": stat.pid, "start_ticks": stat.start_ticks})
+        self._store.commit()
+
+
+def _parts(
+    order: Order,
+    store: RunStore,
+    launch: LaunchSpec,
+    repository: ModelRepository,
+    sampling: Sampling,
+    clock_ns: Callable[[], int],
+) -> EngineParts:
+    checkers = build_checkers(order.facts.checks)
+    watches = find_watch(checkers)
+    watch: Watch | None = watches.watch(order.facts.uses_gpu, order.facts.metrics) if watches else None
+    uuids = order.facts.target.get("gpu_uuids", "")
+    return EngineParts(
+        target=order.chosen.target,
+        launch=launch,
+        repository=repository,
+        models=order.chosen.models,
+        sampling=sampling,
+        store=store,
+        commit=store.commit,
+        clock_ns=clock_ns,
+        sample_count=order.facts.sample_count,
+        settle_at_most_s=order.scenario.sample.settle_at_most_s,
+        primary=primary_metric(order.facts.uses_gpu),
+        watch=watch,
+        probes=needs_probes(checkers),
+        gpu_uuids=tuple(uuid for uuid in uuids.split(",") if uuid),
+        started=_Started(order, store),
+        observers=order.observers,
+    )
