@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -41,6 +41,28 @@ def channel(metric: str) -> Channel:
     if metric.startswith(("host_", "stub_")) and metric.endswith("_bytes"):
         return Channel.HOST
     return Channel.COUNT
+
+
+def primary_metric(uses_gpu: bool) -> str:
+    """Return the metric that decides before it is known what can be read: see `primary_metrics`."""
+    return "nvml_device_used_bytes" if uses_gpu else "host_private_bytes"
+
+
+def primary_metrics(uses_gpu: bool, available: Collection[str]) -> tuple[str, ...]:
+    """Return the metrics whose growth decides: per-process device bytes, else device bytes, else private host bytes.
+
+    Device metrics decide only where a variant that needs a GPU was served; then nothing else can stand in for them.
+    With several GPUs there is one of each, named `NAME@GPU-uuid`.
+
+    Args:
+        available: Names of the metrics that were read.
+    """
+    choices = ("nvml_process_used_bytes", "nvml_device_used_bytes")
+    for name in choices if uses_gpu else ("host_private_bytes", "host_rss_bytes"):
+        found = tuple(sorted(metric for metric in available if metric.partition("@")[0] == name))
+        if found:
+            return found
+    return ()
 
 
 def settle_quantum(metric: str) -> int:
