@@ -1,0 +1,139 @@
+#include "instance.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* More than any engine.json needs; keeps a wrong file from filling memory. */
+enum { ENGINE_FILE_BYTES = 64 * 1024 };
+
+static TRITONSERVER_Error *read_parameter(const struct json *config, const char *name, int64_t *bytes)
+{
+    *bytes = 0;
+    int parameter = json_member(config, json_member(config, 0, "parameters"), name);
+    if (parameter < 0)
+        return NULL;
+    if (json_integer(config, json_member(config, parameter, "string_value"), bytes) && *bytes >= 0)
+        return NULL;
+    struct message why;
+    message_clear(&why);
+    message_add(&why, "planted: parameter '%s' must be a whole number of bytes as string_value", name);
+    return TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
+}
+
+static TRITONSERVER_Error *read_config(struct instance *instance, struct model_io *config_io, const struct json *config)
+{
+    struct message why;
+    message_clear(&why);
+    message_add(&why, "planted: cannot read the model configuration: ");
+    TRITONSERVER_Error *error =
+        read_parameter(config, "retain_host_bytes_per_failed_load", &instance->retain_per_failed_load);
+    if (!error)
+        error = read_parameter(config, "retain_host_bytes_per_good_load", &instance->retain_per_good_load);
+    if (!error && !model_io_from_config(config_io, config, &why))
+        error = TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
+    return error;
+}
+
+/* Ask Triton for the configuration and read it; `config_io` is to be freed in either case. */
+static TRITONSERVER_Error *fetch_config(struct instance *instance, struct model_io *config_io, TRITONBACKEND_Model *model)
+{
+    TRITONSERVER_Message *message = NULL;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelConfig(model, 1, &message);
+    if (error)
+        return error;
+    const char *text = NULL;
+    size_t length = 0;
+    struct json config = {0};
+    error = TRITONSERVER_MessageSerializeToJson(message, &text, &length);
+    if (!error && !json_parse(&config, text, length))
+        error = TRITONSERVER_ErrorNew(ERROR_INTERNAL, "planted: the model configuration is not the JSON expected");
+    if (!error)
+        error = read_config(instance, config_io, &config);
+    json_free(&config);
+    TRITONSERVER_MessageDelete(message);
+    return error;
+}
+
+static TRITONSERVER_Error *parse_engine(struct model_io *engine, const char *text, size_t length, const char *path)
+{
+    struct message why;
+    message_clear(&why);
+    message_add(&why, "unable to load engine '%s': ", path);
+    struct json json;
+    bool is_engine = json_parse(&json, text, length);
+    if (!is_engine)
+        message_add(&why, "not JSON");
+    is_engine = is_engine && model_io_from_engine(engine, &json, &why);
+    json_free(&json);
+    return is_engine ? NULL : TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
+}
+
+static TRITONSERVER_Error *load_engine(struct model_io *engine, const char *path, const char *instance_name)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) {
+        struct message why;
+        message_clear(&why);
+        message_add(&why, "unable to find '%s' for model instance '%s'", path, instance_name);
+        return TRITONSERVER_ErrorNew(ERROR_UNAVAILABLE, why.text);
+    }
+    char *text = malloc(ENGINE_FILE_BYTES);
+    size_t length = text ? fread(text, 1, ENGINE_FILE_BYTES, file) : 0;
+    fclose(file);
+    TRITONSERVER_Error *error = text ? parse_engine(engine, text, length, path)
+                                     : TRITONSERVER_ErrorNew(ERROR_INTERNAL, "planted: out of memory");
+    free(text);
+    return error;
+}
+
+static TRITONSERVER_Error *fetch_engine(struct model_io *engine, TRITONBACKEND_Model *model, const char *instance_name)
+{
+    int artifact_type = 0;
+    const char *folder = "";
+    uint64_t version = 0;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelRepository(model, &artifact_type, &folder);
+    if (!error)
+        error = TRITONBACKEND_ModelVersion(model, &version);
+    if (error)
+        return error;
+    struct message path;
+    message_clear(&path);
+    message_add(&path, "%s/%" PRIu64 "/engine.json", folder, version);
+    return load_engine(engine, path.text, instance_name);
+}
+
+static TRITONSERVER_Error *compare(const struct model_io *engine, const struct model_io *config, const char *model_name,
+                                   const char *instance_name)
+{
+    struct message why;
+    message_clear(&why);
+    bool agrees = agrees_with_engine(engine, config, model_name, instance_name, &why);
+    return agrees ? NULL : TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
+}
+
+TRITONSERVER_Error *instance_open(struct instance *instance, TRITONBACKEND_ModelInstance *handle)
+{
+    TRITONBACKEND_Model *model = NULL;
+    const char *model_name = "", *instance_name = "";
+    struct model_io config = {0};
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceModel(handle, &model);
+    if (!error)
+        error = TRITONBACKEND_ModelInstanceName(handle, &instance_name);
+    if (!error)
+        error = TRITONBACKEND_ModelName(model, &model_name);
+    if (!error)
+        error = fetch_config(instance, &config, model);
+    if (!error)
+        error = fetch_engine(&instance->engine, model, instance_name);
+    if (!error)
+        error = compare(&instance->engine, &config, model_name, instance_name);
+    model_io_free(&config);
+    return error;
+}
+
+void instance_free(struct instance *instance)
+{
+    model_io_free(&instance->engine);
+    free(instance);
+}
