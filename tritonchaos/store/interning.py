@@ -1,0 +1,66 @@
+"""Texts and bodies kept once and referred to by number."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+
+# Longer bodies are remembered by their digest, so that a run's memory does not hold every body it has seen.
+_KEPT_WHOLE_BYTES: Final = 256
+# A run whose texts are all different would remember them all; it starts over instead and stores a few texts twice.
+_REMEMBERED: Final = 50_000
+
+
+class Interner:
+    """Numbers each different byte string, and holds the new ones until they are written."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._count = 0
+        self._new: list[tuple[int, bytes]] = []
+
+    def number(self, body: bytes) -> int:
+        """Return the number of these bytes, a new one if they have not been seen."""
+        key = body if len(body) <= _KEPT_WHOLE_BYTES else b"sha256:" + hashlib.sha256(body).digest()
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._add(key, body)
+        return number
+
+    def _add(self, key: bytes, body: bytes) -> int:
+        if len(self._numbers) >= _REMEMBERED:
+            self._numbers.clear()
+        number = self._count
+        self._count += 1
+        self._numbers[key] = number
+        self._new.append((number, body))
+        return number
+
+    def take_new(self) -> list[tuple[int, bytes]]:
+        """Return what has not been written yet, as (number, body), and forget that it is new."""
+        new, self._new = self._new, []
+        return new
+
+
+class Interned:
+    """What a store has interned, by number."""
+
+    def __init__(self, bodies: Mapping[int, bytes]) -> None:
+        self._bodies = bodies
+        self._texts: dict[int, str] = {}
+
+    def body(self, number: int) -> bytes:
+        """Return the bytes with this number.
+
+        Raises:
+            KeyError: There are none.
+        """
+        return self._bodies[number]
+
+    def text(self, number: int) -> str:
+        """Return the same as text."""
+        text = self._texts.get(number)
+        if text is None:
+            text = self._texts[number] = self._bodies[number].decode("utf-8", "surrogatepass")
+        return text

@@ -1,0 +1,36 @@
+"""How run.db is laid out: file names, tables, keys, and its format version."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tritonchaos.observations import Event, ModelState, StepSpec
+from tritonchaos.store.codecs import Layout, codec_for
+from tritonchaos.store.value_codecs import Codec
+
+# Raised when an older tritonchaos could no longer read what is written; added fields and events do not raise it.
+FORMAT_VERSION: Final = 1
+
+DATABASE: Final = "run.db"
+SCENARIO: Final = "scenario.yaml"
+LOG: Final = "server.log"
+
+# Events, texts and samples are packed rows (see `codecs`, `interning`, `samples`), squeezed (see `packing`).
+TABLES: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE interned (number INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE events (number INTEGER PRIMARY KEY, packed BLOB NOT NULL);
+CREATE TABLE samples (number INTEGER PRIMARY KEY, packed BLOB NOT NULL);
+"""
+
+# Keys of meta; values are JSON.
+KEY_FORMAT_VERSION: Final = "format_version"
+KEY_LAYOUT: Final = "layout"
+KEY_FACTS: Final = "facts"
+KEY_END: Final = "end"
+REMEMBERED: Final = "remembered:"
+
+
+def event_codec(layout: Layout) -> Codec:
+    """Make the codec of events; what a step was and what the index said repeat from cycle to cycle."""
+    return codec_for(Event, layout, shared=frozenset({StepSpec, ModelState}))
