@@ -1,0 +1,105 @@
+"""Feeds the growth test of one metric with the cycles of a run that may be judged."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tritonchaos.growth.sequential import Growth, GrowthState, GrowthTest
+from tritonchaos.observations import Arm
+from tritonchaos.post_unload import Channel, CycleReading, channel
+
+_QUANTA: Final = {Channel.DEVICE: 2 * 1024**2, Channel.HOST: 4096}
+
+
+def quantum(metric: str) -> int:
+    """Return the smallest step that a metric can show: 2 MiB on the device, a page of memory or file, else 1."""
+    if channel(metric) is Channel.COUNT:
+        return 4096 if metric.endswith("_bytes") else 1
+    return _QUANTA[channel(metric)]
+
+
+class JudgedSeries:
+    """One metric over the cycles that count.
+
+    Warm-up cycles and cycles whose expectation was not met are left out; what grew in them is taken off all later
+    readings, so that nobody is blamed for it, while what they gave back counts. A new start of the server begins a new
+    series.
+
+    Args:
+        metric: Name with unit, such as "host_private_bytes".
+    """
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self.judged: list[tuple[Arm, int]] = []
+        self.unsettled = 0
+        self.missing = 0
+        self._test: GrowthTest | None = None
+        self._earlier: GrowthState | None = None
+        self._start_number: int | None = None
+        self._taken_off = 0
+        self._last: int | None = None
+        self._footprint = 0
+        self._arms_by_phase: dict[str, set[Arm]] = {}
+
+    @property
+    def state(self) -> GrowthState:
+        """What is known so far; a leak before a restart of the server stays one."""
+        if self._earlier and (self._earlier.verdict is Growth.LEAK or self._test is None):
+            return self._earlier
+        if self._test is None:
+            return GrowthState(Growth.INCONCLUSIVE, reason="no cycle was judged")
+        if self._earlier and self._test.treatment_cycles == 0:
+            return self._earlier
+        return self._test.state
+
+    @property
+    def footprint(self) -> int:
+        """Largest difference seen between a loaded model and the same cycle's post-unload reading, in bytes."""
+        return self._footprint
+
+    def values(self, arm: Arm) -> list[int]:
+        """Return the judged readings of one arm, in order."""
+        return [value for seen, value in self.judged if seen is arm]
+
+    def see(self, reading: CycleReading) -> GrowthState:
+        """Take the next cycle."""
+        value = reading.values.get(self.metric)
+        if reading.start_number != self._start_number:
+            self._begin(reading.start_number)
+        if value is None:
+            self.missing += reading.is_judged
+            return self.state
+        self._note_footprint(reading, value)
+        if reading.is_judged:
+            self._judge(reading, value)
+        elif self._last is not None:
+            self._taken_off += max(0, value - self._last)
+        self._last = value
+        return self.state
+
+    def _begin(self, start_number: int) -> None:
+        if self._test is not None and self._test.treatment_cycles and not self._has_leak_before():
+            self._earlier = self._test.state
+        self._test, self._last, self._taken_off = None, None, 0
+        self._start_number = start_number
+
+    def _has_leak_before(self) -> bool:
+        return self._earlier is not None and self._earlier.verdict is Growth.LEAK
+
+    def _note_footprint(self, reading: CycleReading, value: int) -> None:
+        loaded = reading.loaded.get(self.metric)
+        if loaded is not None:
+            self._footprint = max(self._footprint, loaded - value)
+
+    def _judge(self, reading: CycleReading, value: int) -> None:
+        arms = self._arms_by_phase.setdefault(reading.phase, set())
+        arms.add(reading.arm)
+        if self._test is None:
+            self._test = GrowthTest(quantum(self.metric), channel=channel(self.metric))
+        # Only coin-ordered pairs put both arms into one phase.
+        self._test.interleaved = any(len(found) == 2 for found in self._arms_by_phase.values())
+        self._test.footprint = self._footprint
+        self.unsettled += self.metric in reading.unsettled
+        self.judged.append((reading.arm, value - self._taken_off))
+        self._test.see(value - self._taken_off, reading.arm)
