@@ -22,15 +22,15 @@ _NONE_WANTED: Final = ("", "-1", "NoDevFiles")
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU, or one MIG instance of a GPU.
+    """One GPU.
 
     Attributes:
-        index: NVML's; for printing only (CUDA counts in another order). None for a MIG instance.
-        uuid: "GPU-..." or "MIG-...".
+        index: NVML's; for printing only (CUDA counts in another order).
+        uuid: "GPU-...".
         has_mig_mode: It is split into MIG instances, so its own numbers are the sum over them.
     """
 
-    index: int | None
+    index: int
     uuid: str
     name: str
     has_mig_mode: bool
@@ -64,9 +64,13 @@ class Nvml:
 
     Args:
         library: Module `pynvml`, already initialised.
+
+    Attributes:
+        problems: What was wrong with GPUs that `gpus` left out.
     """
 
     def __init__(self, library: Any) -> None:
+        self.problems: list[str] = []
         self._library = library
         self._handles: dict[str, Any] = {}
         self._memory_version: int | None = getattr(library, "nvmlMemory_v2", None)
@@ -77,20 +81,15 @@ class Nvml:
         return str(self._ask("driver version", self._library.nvmlSystemGetDriverVersion))
 
     def gpus(self) -> list[Gpu]:
-        """All GPUs in NVML's order (by PCI bus); MIG instances are found by their UUID only."""
-        count = self._ask("number of GPUs", self._library.nvmlDeviceGetCount)
-        return [self._describe(self._handle_at(index), index) for index in range(count)]
-
-    def gpu(self, uuid: str) -> Gpu:
-        """Find a GPU or MIG instance by UUID.
-
-        Raises:
-            SamplerError: There is none.
-        """
-        for found in self.gpus():
-            if found.uuid == uuid:
-                return found
-        return self._describe(self._handle(uuid), None)
+        """All GPUs that answer, in NVML's order (by PCI bus); MIG instances are found by their UUID only."""
+        found = []
+        self.problems = []
+        for index in range(self._ask("number of GPUs", self._library.nvmlDeviceGetCount)):
+            try:
+                found.append(self._describe(self._handle_at(index), index))
+            except SamplerError as error:
+                self.problems.append(error.message)
+        return found
 
     def memory(self, uuid: str) -> DeviceMemory:
         """Read the memory of a GPU; about 8 microseconds.
@@ -166,7 +165,7 @@ class Nvml:
     def _handle_at(self, index: int) -> Any:
         return self._ask(f"GPU number {index}", lambda: self._library.nvmlDeviceGetHandleByIndex(index))
 
-    def _describe(self, handle: Any, index: int | None) -> Gpu:
+    def _describe(self, handle: Any, index: int) -> Gpu:
         uuid = str(self._ask("UUID of a GPU", lambda: self._library.nvmlDeviceGetUUID(handle)))
         name = str(self._ask(f"name of {uuid}", lambda: self._library.nvmlDeviceGetName(handle)))
         return Gpu(index, uuid, name, has_mig_mode=self._has_mig_mode(handle))
@@ -175,7 +174,7 @@ class Nvml:
         try:
             current, _pending = self._library.nvmlDeviceGetMigMode(handle)
         except self._library.NVMLError:
-            # GPUs without MIG answer "not supported", MIG instances "invalid argument".
+            # GPUs without MIG answer "not supported".
             return False
         return bool(current)
 

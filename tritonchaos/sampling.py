@@ -232,8 +232,9 @@ class Sampling:
             self._stop_asked.set()
             self._thread.join()
             self._thread = None
-            self._hand_over(self._blocks.take())
-        self._raise_failure()
+            last_block = self._blocks.take()
+            self._raise_failure()
+            self._hand_over(last_block)
 
     def close(self) -> None:
         """Stop the sampling thread and close the samplers; harmless when repeated."""
