@@ -1,0 +1,159 @@
+"""Names, modes and copies of the files in a model repository."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tritonchaos.errors import ScenarioError, TemplateError, UsageError
+from tritonchaos.units import MIB
+
+# Larger files are linked where that is possible, and their content is read only once.
+BIG_BYTES: Final = 1 * MIB
+# A server in a container may run as another user, who must be able to read.
+FILE_MODE: Final = 0o644
+DIRECTORY_MODE: Final = 0o755
+_READABLE_BY_ALL: Final = 0o444
+_EXECUTABLE: Final = 0o111
+_LONGEST_NAME: Final = 200
+
+
+def checked_name(model: str) -> str:
+    """Return a model name that is the name of one folder, and cannot be any other path.
+
+    Raises:
+        ScenarioError: Empty, hidden, too long, or with a character that could lead out of the repository.
+    """
+    if not model or model.startswith(".") or "/" in model or "\0" in model or len(model.encode()) > _LONGEST_NAME:
+        raise ScenarioError(
+            f"found model name {model[:60]!r}, expected 1 to {_LONGEST_NAME} bytes without '/' and NUL, "
+            f"not starting with '.'",
+            hint="a model is named like the folder that it lies in",
+        )
+    return model
+
+
+def checked_path(path: str) -> str:
+    """Return a path that stays below the model directory; it may end in "/".
+
+    Raises:
+        ScenarioError: Empty, absolute, or with a part that is empty, "." or "..", too long, or holds NUL.
+    """
+    parts = path.removesuffix("/").split("/")
+    if any(part in ("", ".", "..") or "\0" in part or len(part.encode()) > _LONGEST_NAME for part in parts):
+        raise ScenarioError(
+            f"found model file {path[:80]!r}, expected a path below the model directory, such as 1/model.plan",
+        )
+    return path
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, that everybody may read, whatever the umask."""
+    missing = [folder, *folder.parents]
+    missing = missing[: next(index for index, place in enumerate(missing) if place.is_dir())]
+    for place in reversed(missing):
+        place.mkdir(exist_ok=True)
+        place.chmod(DIRECTORY_MODE)
+
+
+def write_bytes(place: Path, content: bytes) -> None:
+    """Write a new file that everybody may read, whatever the umask."""
+    place.write_bytes(content)
+    place.chmod(FILE_MODE)
+
+
+def lay_out(folder: Path, files: Mapping[str, bytes | Path]) -> None:
+    """Make a model directory out of contents and files (see `ModelRepository.add`)."""
+    make_folder(folder)
+    for path, content in files.items():
+        place = folder / checked_path(path)
+        if path.endswith("/"):
+            make_folder(place)
+            continue
+        make_folder(place.parent)
+        if isinstance(content, bytes):
+            write_bytes(place, content)
+        elif content.is_file():
+            place_file(content, place)
+        else:
+            raise TemplateError(f"the model file {content}, which {path} is to be made from, is not a file")
+
+
+def place_file(source: Path, place: Path) -> None:
+    """Put a file's content at a place: a big file by hard link if everybody may read it, else by copy."""
+    status = source.stat()
+    if status.st_size > BIG_BYTES and status.st_mode & _READABLE_BY_ALL == _READABLE_BY_ALL:
+        link_or_copy(source, place)
+    else:
+        copy_file(source, place)
+
+
+def link_or_copy(source: Path, place: Path) -> None:
+    """Link a file; copy it where that is not possible."""
+    try:
+        os.link(source.resolve(), place)
+    except OSError:
+        # Another file system, one without links, too many links, or a file of another user.
+        copy_file(source, place)
+
+
+def copy_file(source: Path, place: Path) -> None:
+    """Copy a file's content, following a symlink; readable by everybody, executable if it was."""
+    shutil.copyfile(source, place)
+    place.chmod(FILE_MODE | (source.stat().st_mode & _EXECUTABLE))
+
+
+def remove(place: Path) -> None:
+    """Remove a file, a symlink or a whole folder."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
+
+
+def checked_source(folder: Path, *destinations: Path) -> Path:
+    """Return a user's repository folder, resolved.
+
+    Raises:
+        UsageError: It is missing, not a folder, or lies inside a destination or the other way round.
+    """
+    if not folder.is_dir():
+        found = "a file" if folder.exists() else "nothing"
+        raise UsageError(
+            f"found {found} at {folder}, expected a model repository folder",
+            hint="--model-repository takes the folder that holds the model directories",
+        )
+    source = folder.resolve()
+    for destination in (place.resolve() for place in destinations):
+        if source == destination or source in destination.parents or destination in source.parents:
+            raise UsageError(
+                f"the model repository {folder} cannot be copied to {destination}, as one lies inside the other",
+                hint="choose a run folder outside the model repository",
+            )
+    return source
+
+
+def copy_tree(source: Path, place: Path, above: tuple[Path, ...] = ()) -> None:
+    """Copy a folder, hidden files too, following symlinks.
+
+    Args:
+        above: Resolved folders that this one lies in, to notice a symlink that leads back to one of them.
+
+    Raises:
+        UsageError: A broken or circular symlink, or something that is neither file nor folder.
+    """
+    here = source.resolve()
+    if here in above:
+        raise UsageError(f"{source} is a symlink that leads back to a folder it lies in")
+    make_folder(place)
+    for entry in sorted(source.iterdir()):
+        if entry.is_dir():
+            copy_tree(entry, place / entry.name, (*above, here))
+        elif entry.is_file():
+            copy_file(entry, place / entry.name)
+        else:
+            what = "a symlink to nothing" if entry.is_symlink() else "neither file nor folder"
+            raise UsageError(f"{entry} is {what} and cannot be copied", hint="remove it, or copy the models by hand")
