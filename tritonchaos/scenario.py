@@ -1,0 +1,188 @@
+"""Reads a scenario file: all that is wrong with it in one error, or a Scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from tritonchaos.errors import ScenarioError
+from tritonchaos.observations import JsonValue
+from tritonchaos.plugin_forms import build_plugin
+from tritonchaos.problems import Problem, YamlPath, scenario_error, shown
+from tritonchaos.scenario_checks import phase_problems, verdict_problems
+from tritonchaos.scenario_entries import CheckEntry, EntryReader, Families, PositiveSeconds, StepEntry, TargetEntry
+from tritonchaos.scenario_records import (
+    Arms,
+    ArmSteps,
+    Cycles,
+    KnownEntry,
+    ModelEntry,
+    Phase,
+    SampleOptions,
+    Scenario,
+    ServerOptions,
+    TrackEntry,
+)
+from tritonchaos.scenario_schema import complete_schema
+from tritonchaos.validation import Keys, problems_of, validate
+from tritonchaos.yaml_source import MAX_BYTES, decode, read_yaml
+
+__all__ = [
+    "ArmSteps",
+    "Arms",
+    "CheckEntry",
+    "Cycles",
+    "Families",
+    "KnownEntry",
+    "ModelEntry",
+    "Phase",
+    "SampleOptions",
+    "Scenario",
+    "ServerOptions",
+    "StepEntry",
+    "TargetEntry",
+    "TrackEntry",
+    "build_plugin",
+    "json_schema",
+    "load_scenario",
+    "parse_scenario",
+]
+
+_DEADLINE: Final[TypeAdapter[float]] = TypeAdapter(PositiveSeconds)
+_STEP_LISTS: Final = ("before", "each", "after", "steps")
+
+
+def load_scenario(path: Path, models: Collection[str] = (), families: Families | None = None) -> Scenario:
+    """Read a scenario file; plug-ins must be loaded before.
+
+    Args:
+        models: Names of further models that steps may use (of a user's own model repository).
+        families: Where names of plug-ins are looked up; the registries, if None.
+
+    Raises:
+        ScenarioError: All that is wrong with it, each with file, line, column and YAML path.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ScenarioError(
+            f"{path}: found {error.strerror or error}, expected a scenario file",
+            hint="`tritonchaos list` shows the scenarios that come with tritonchaos",
+        ) from None
+    return parse_scenario(decode(content, str(path)), str(path), models, families)
+
+
+def parse_scenario(text: str, source: str, models: Collection[str] = (), families: Families | None = None) -> Scenario:
+    """Read the text of a scenario file; arguments and errors as of `load_scenario`.
+
+    Args:
+        source: Name of the file, for messages.
+    """
+    families = families or Families()
+    document = read_yaml(text, source)
+    raw = document.value
+    if not isinstance(raw, dict):
+        raise scenario_error(source, document.places, [*document.problems, _not_a_scenario(raw)])
+    reader = EntryReader(families, _model_names(raw) | frozenset(models), _default_deadline_s(raw))
+    filled = _with_entries(raw, reader)
+    problems = [*document.problems]
+    scenario: Scenario | None = None
+    try:
+        scenario = Scenario.model_validate(filled)
+    except ValidationError as error:
+        problems += problems_of(error, filled, (), _keys_at)
+    problems += reader.problems
+    problems += phase_problems(raw.get("phases"))
+    problems += verdict_problems(document.at, families.checkers)
+    if problems or scenario is None:
+        raise document.error(problems)
+    return scenario.with_text(text)
+
+
+def json_schema(families: Families | None = None) -> dict[str, JsonValue]:
+    """JSON Schema of the scenario file, with every registered step, check and target."""
+    return complete_schema(Scenario.model_json_schema(), families or Families())
+
+
+def _not_a_scenario(raw: JsonValue) -> Problem:
+    return Problem((), shown(raw), "a mapping with the keys of a scenario, such as scenario, models, phases, check")
+
+
+def _model_names(raw: Mapping[str, JsonValue]) -> frozenset[str]:
+    models = raw.get("models")
+    return frozenset(models) if isinstance(models, dict) else frozenset()
+
+
+def _default_deadline_s(raw: Mapping[str, JsonValue]) -> float:
+    standard: float = Scenario.model_fields["deadline"].default
+    deadline_s, problems = validate(_DEADLINE, raw.get("deadline", standard), ("deadline",))
+    return standard if problems else deadline_s
+
+
+# --- entries in place of their written forms -----------------------------------------------------
+
+
+def _with_entries(raw: Mapping[str, JsonValue], reader: EntryReader) -> dict[str, Any]:
+    filled = dict(raw)
+    if "target" in raw:
+        filled["target"] = reader.targets(raw["target"], ("target",))
+    if "check" in raw:
+        filled["check"] = reader.checks(raw["check"], ("check",))
+    if isinstance(raw.get("phases"), list):
+        filled["phases"] = [_phase(phase, ("phases", i), reader) for i, phase in enumerate(raw["phases"])]
+    return filled
+
+
+def _phase(raw: JsonValue, path: YamlPath, reader: EntryReader) -> JsonValue:
+    if not isinstance(raw, dict):
+        return raw
+    filled = _with_steps(raw, path, reader)
+    arms, tracks = raw.get("arms"), raw.get("meanwhile")
+    if isinstance(arms, dict):
+        filled["arms"] = {
+            arm: _with_steps(lists, (*path, "arms", arm), reader) if isinstance(lists, dict) else lists
+            for arm, lists in arms.items()
+        }
+    if isinstance(tracks, list):
+        filled["meanwhile"] = [
+            _with_steps(track, (*path, "meanwhile", i), reader) if isinstance(track, dict) else track
+            for i, track in enumerate(tracks)
+        ]
+    return filled
+
+
+def _with_steps(raw: Mapping[str, JsonValue], path: YamlPath, reader: EntryReader) -> dict[str, Any]:
+    lists = {key: reader.steps(raw[key], (*path, key)) for key in _STEP_LISTS if key in raw}
+    return {**raw, **lists}
+
+
+# --- which keys may stand where ------------------------------------------------------------------
+
+
+def _keys_at(loc: YamlPath) -> Keys:
+    record: Any = Scenario
+    for part in loc:
+        record = _below(record, part)
+    record = _record_in(record)
+    return Keys(tuple(record.model_fields), record.later) if record is not None else Keys(())
+
+
+def _below(annotation: Any, part: str | int) -> Any:
+    """Annotation of the value under a key or index of a value with this annotation."""
+    record = _record_in(annotation)
+    if record is None or not isinstance(part, str):
+        return annotation
+    field = record.model_fields.get(part)
+    return field.annotation if field is not None else annotation
+
+
+def _record_in(annotation: Any) -> Any:
+    """Return the record that an annotation is, or that its collection or union holds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_record_in(argument) for argument in get_args(annotation))
+    return next((record for record in found if record is not None), None)

@@ -1,0 +1,305 @@
+"""Records of the scenario file, as it is written: one class per mapping, one field per key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
+
+from tritonchaos.observations import Arm
+from tritonchaos.scenario_entries import PositiveSeconds, TargetEntry
+from tritonchaos.scenario_values import (
+    Checks,
+    Count,
+    FindingKind,
+    FlagName,
+    FlagValue,
+    MetricName,
+    ModelControlMode,
+    ModelName,
+    ScenarioName,
+    ScheduleName,
+    Steps,
+    StopRule,
+    Targets,
+    VariableName,
+    VariableValue,
+    VersionRange,
+    Workers,
+)
+
+
+class Record(BaseModel):
+    """What all mappings of the file have in common."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # Keys that a later version will understand.
+    later: ClassVar[frozenset[str]] = frozenset()
+
+
+class ServerOptions(Record):
+    """How tritonserver is started.
+
+    Attributes:
+        mode: Model control mode.
+        flags: Further tritonserver flags, without the dashes in front.
+        env: Environment variables.
+        startup_deadline: Longest time until the server's live endpoint answers.
+    """
+
+    later = frozenset({"ulimits", "fresh"})
+
+    mode: ModelControlMode = "explicit"
+    flags: Mapping[FlagName, FlagValue] = Field(default_factory=dict)
+    env: Mapping[VariableName, VariableValue] = Field(default_factory=dict)
+    startup_deadline: PositiveSeconds = 60.0
+
+    @property
+    def startup_deadline_s(self) -> float:
+        """The same, with its unit in the name."""
+        return self.startup_deadline
+
+
+class ModelEntry(Record):
+    """A model of the repository, made from a model template.
+
+    Attributes:
+        template: Name of the model template.
+        parameters: What the template lets a scenario set.
+        variant: Variant of the template; absent: the first that the server can serve.
+    """
+
+    later = frozenset({"path", "inputs", "expect_outputs"})
+
+    template: Annotated[StrictStr, Field(min_length=1)]
+    parameters: Mapping[StrictStr, Any] = Field(default_factory=dict)
+    variant: Annotated[StrictStr, Field(min_length=1)] | None = None
+
+
+class Cycles(Record):
+    """How often a phase runs its steps: a number, or between two numbers until something is known.
+
+    Attributes:
+        at_least: Fewest cycles; with `arms`, treatment cycles.
+        at_most: Most cycles; with `arms`, treatment cycles.
+        until: verdict = the watching check has seen enough; flat = post-unload memory has stopped moving.
+    """
+
+    at_least: Count = 1
+    at_most: Count
+    until: Literal["verdict", "flat"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_number(cls, raw: Any) -> Any:
+        is_number = isinstance(raw, int | float | str) and not isinstance(raw, bool)
+        return {"at_least": raw, "at_most": raw} if is_number else raw
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Cycles:
+        if self.at_least > self.at_most:
+            raise ValueError(f"found at_least {self.at_least} above at_most {self.at_most}, expected at most as many")
+        if self.until is None and self.at_least != self.at_most:
+            raise ValueError("found no key 'until', expected until: verdict or until: flat, or one number of cycles")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Allow the number too."""
+        return {"anyOf": [{"type": "integer", "minimum": 1}, handler.resolve_ref_schema(handler(core_schema))]}
+
+
+class ArmSteps(Record):
+    """What one arm of coin-ordered pairs does.
+
+    Attributes:
+        before: Steps when the arm begins, after the other one.
+        each: Steps of every cycle.
+        after: Steps when the arm is left.
+    """
+
+    before: Steps = ()
+    each: Steps
+    after: Steps = ()
+
+
+class Arms(Record):
+    """Control and treatment cycles in pairs, a coin deciding which comes first in each.
+
+    Attributes:
+        mode: How the arms take turns.
+    """
+
+    mode: Literal["coin"] = "coin"
+    control: ArmSteps
+    treatment: ArmSteps
+
+
+class TrackEntry(Record):
+    """Steps that run again and again beside the phase's main track.
+
+    Attributes:
+        track: Its name.
+        each: Steps of every round.
+        workers: Number of loops at the same time.
+        stop: When it ends.
+    """
+
+    later = frozenset({"rate", "start"})
+
+    track: ScheduleName
+    each: Steps
+    workers: Workers = 1
+    stop: StopRule = Field(default_factory=lambda: {"with": "main"})
+
+
+class Phase(Record):
+    """A part of the run: cycles of one arm (`each`), of two (`arms`), or plain `steps`.
+
+    Attributes:
+        phase: Its name.
+        when: Run only if this was seen before.
+        arm: Which side of the comparison its cycles are on; absent: treatment.
+        cycles: How many.
+        warm_up_cycles: Cycles in front that are not judged and do not count.
+        before: Steps once before the cycles.
+        each: Steps of every cycle.
+        after: Steps once after the cycles.
+        arms: Control and treatment cycles in coin-ordered pairs.
+        steps: Plain steps, once.
+        meanwhile: Tracks beside the main one.
+    """
+
+    later = frozenset({"amplify", "gap", "fresh", "server", "faults", "ledger", "localise", "measure", "flaky", "vary"})
+
+    phase: ScheduleName
+    when: Literal["leak", "crash", "hang"] | None = None
+    arm: Arm | None = None
+    cycles: Cycles | None = None
+    warm_up_cycles: Annotated[StrictInt, Field(ge=0, le=10**9)] = 0
+    before: Steps = ()
+    each: Steps = ()
+    after: Steps = ()
+    arms: Arms | None = None
+    steps: Steps = ()
+    meanwhile: tuple[TrackEntry, ...] = ()
+
+
+class SettleOptions(Record):
+    """When memory counts as settled after an unload.
+
+    Attributes:
+        at_most: Longest time to wait for it.
+    """
+
+    at_most: PositiveSeconds = 2.0
+
+
+class SampleOptions(Record):
+    """How post-unload memory is read.
+
+    Attributes:
+        count: Number of readings whose median counts; they must lie within one quantum.
+        metrics: Metrics to judge; absent: the checks' own choice.
+        settle: The settle window.
+    """
+
+    count: Annotated[StrictInt, Field(ge=1, le=100)] = 3
+    metrics: tuple[MetricName, ...] = ()
+    settle: SettleOptions = Field(default_factory=SettleOptions)
+
+    @property
+    def settle_at_most_s(self) -> float:
+        """Longest settle window, in seconds."""
+        return self.settle.at_most
+
+
+class KnownEntry(Record):
+    """A finding that is reported already.
+
+    Attributes:
+        server: Triton versions that have it, such as "<2.60"; absent: all.
+        finding: Kind of the finding.
+        about: Address of the report.
+    """
+
+    server: VersionRange = ""
+    finding: FindingKind
+    about: Annotated[StrictStr, Field(min_length=1)]
+
+
+class Scenario(Record):
+    """What is done to a server, in which order, and what is checked.
+
+    Attributes:
+        scenario: Its name.
+        about: Address of the report or page it goes back to.
+        seed: All randomness of the run comes from it.
+        deadline: How long a step may take that gives no deadline of its own.
+        target: Where a server can be had; the first that can be used is taken.
+        server: How the server is started.
+        models: The models of the repository, by name.
+        phases: What is done, in order.
+        sample: How memory is read.
+        known: Findings that are reported already.
+        check: What is judged.
+    """
+
+    later = frozenset({"vary", "faults", "ledger", "localise", "measure", "flaky", "amplify", "gap"})
+
+    scenario: ScenarioName
+    about: StrictStr = ""
+    seed: StrictInt = 0
+    deadline: PositiveSeconds = 30.0
+    target: Targets = (TargetEntry("local"),)
+    server: ServerOptions = Field(default_factory=ServerOptions)
+    models: Mapping[ModelName, ModelEntry] = Field(default_factory=dict)
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
+    sample: SampleOptions = Field(default_factory=SampleOptions)
+    known: tuple[KnownEntry, ...] = ()
+    check: Checks = ()
+    _text: str = PrivateAttr("")
+
+    @property
+    def text(self) -> str:
+        """The YAML text that the scenario was read from."""
+        return self._text
+
+    def with_text(self, text: str) -> Scenario:
+        """Remember the YAML text."""
+        copy = self.model_copy()
+        copy._text = text
+        return copy
+
+    def with_overrides(
+        self,
+        seed: int | None = None,
+        variant: str | None = None,
+        target: tuple[TargetEntry, ...] | None = None,
+    ) -> Scenario:
+        """Return the scenario with what the command line sets instead; None leaves a value as it is.
+
+        Args:
+            variant: Forced for every model that comes from a template.
+        """
+        update: dict[str, Any] = {}
+        if seed is not None:
+            update["seed"] = seed
+        if variant is not None:
+            update["models"] = {
+                name: model.model_copy(update={"variant": variant}) for name, model in self.models.items()
+            }
+        if target is not None:
+            update["target"] = target
+        return self.model_copy(update=update)

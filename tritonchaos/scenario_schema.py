@@ -1,0 +1,116 @@
+"""JSON Schema of the scenario file, with the registered plug-ins and their help, for editors."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from tritonchaos.observations import JsonValue
+from tritonchaos.plugin_forms import field_names, plugin_schema
+from tritonchaos.plugins import Registry
+from tritonchaos.scenario_entries import ExpectFields, Families, PositiveSeconds
+
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+_ATTRIBUTE: Final = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {8,}.*)*)", re.MULTILINE)
+
+
+def complete_schema(records: Mapping[str, JsonValue], families: Families) -> dict[str, JsonValue]:
+    """Add steps, checks and targets to the schema of the records.
+
+    Args:
+        records: Schema of `Scenario`, whose entries are marked {"x-entry": "step"}.
+    """
+    definitions: dict[str, JsonValue] = dict(records.get("$defs", {}))
+    top = {key: value for key, value in records.items() if key != "$defs"}
+    options = _step_options()
+    definitions["step"] = _entries(families.steps, options, definitions)
+    definitions["check"] = _entries(families.checkers, {}, definitions)
+    definitions["target"] = _entries(families.targets, {}, definitions)
+    whole = {"$schema": _DRAFT, **top, "$defs": definitions}
+    linked: dict[str, JsonValue] = _link(whole)
+    return linked
+
+
+def _step_options() -> dict[str, JsonValue]:
+    expect = {"anyOf": [{"enum": ["ok", "any"]}, TypeAdapter(ExpectFields).json_schema()]}
+    deadline = TypeAdapter(PositiveSeconds).json_schema()
+    return {
+        "expect": {**expect, "description": "What the reply should be; absent: ok."},
+        "deadline": {**deadline, "description": "Longest time the step may take."},
+        "via": {"enum": ["http"], "description": "How the server is asked."},
+    }
+
+
+def _entries(
+    registry: Registry[Any], options: Mapping[str, JsonValue], definitions: dict[str, JsonValue]
+) -> dict[str, JsonValue]:
+    """Schema of one entry of a list: NAME, NAME: scalar or NAME: {fields}."""
+    properties = {name: _plugin(registry[name], options, definitions) for name in registry.names()}
+    names = [{"const": name, "description": registry.help(name)} for name in registry.names()]
+    mapping = {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return {"anyOf": [*names, mapping]}
+
+
+def _plugin(plugin: Any, options: Mapping[str, JsonValue], definitions: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    schema = plugin_schema(plugin, "#/$defs/{model}")
+    definitions.update(schema.pop("$defs", {}))
+    summary, attributes = _help(plugin.__doc__ or "")
+    names = field_names(plugin)
+    if dataclasses.is_dataclass(plugin):
+        attributes = {
+            yaml: attributes.get(field.name, "") for yaml, field in zip(names, dataclasses.fields(plugin), strict=False)
+        }
+    fields = _described(schema.get("properties", {}), attributes)
+    mapping: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {**fields, **options},
+        "additionalProperties": False,
+    }
+    if schema.get("required"):
+        mapping["required"] = schema["required"]
+    scalar = [fields[names[0]]] if names else []
+    nothing = [] if schema.get("required") else [{"type": "null"}]
+    return {"description": summary, "anyOf": [*scalar, mapping, *nothing]}
+
+
+def _described(properties: Mapping[str, JsonValue], attributes: Mapping[str, str]) -> dict[str, JsonValue]:
+    return {
+        name: {**schema, "description": attributes[name]} if attributes.get(name) else schema
+        for name, schema in properties.items()
+    }
+
+
+def _help(docstring: str) -> tuple[str, dict[str, str]]:
+    """Split a docstring into its summary and the texts of its section "Attributes"."""
+    unindented = re.sub(r"\n    (?=\S| {4})", "\n", docstring.strip())
+    summary, _, rest = unindented.partition("Attributes:\n")
+    attributes: dict[str, str] = {}
+    for match in _ATTRIBUTE.finditer(rest.split("\n\n")[0]):
+        text = " ".join(match["text"].split())
+        attributes.update(dict.fromkeys(match["names"].split(", "), text))
+    return " ".join(summary.split()), attributes
+
+
+def _link(schema: JsonValue) -> JsonValue:
+    """Put references in place of the marks, and the records' help where editors look for it."""
+    if isinstance(schema, list):
+        return [_link(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if set(schema) == {"x-entry"}:
+        return {"$ref": f"#/$defs/{schema['x-entry']}"}
+    linked = {key: _link(value) for key, value in schema.items()}
+    if isinstance(linked.get("description"), str) and "Attributes:" in linked["description"]:
+        linked["description"], attributes = _help(linked["description"])
+        linked["properties"] = _described(linked.get("properties", {}), attributes)
+    return linked

@@ -1,0 +1,138 @@
+"""Single values of a scenario file: names that are safe to use, and types shared by its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictInt, StrictStr, WithJsonSchema
+
+from tritonchaos.observations import JsonValue
+from tritonchaos.problems import shown
+from tritonchaos.scenario_entries import CheckEntry, StepEntry, TargetEntry
+from tritonchaos.validation import NOT_YET
+from tritonchaos.verdict import KINDS
+
+_MODEL_NAME_LENGTH: Final = 200
+_NAME_LENGTH: Final = 100
+
+
+def _model_name(name: str) -> str:
+    """A model name is a folder below the model repository and can never lead out of it."""
+    wrong = "/" in name or "\\" in name or ".." in name or name.startswith(".") or name != name.strip()
+    if wrong or not name or not name.isprintable() or len(name.encode()) > _MODEL_NAME_LENGTH:
+        expected = (
+            f"a model name: at most {_MODEL_NAME_LENGTH} bytes, no / \\ .. or control characters, no dot in front"
+        )
+        raise ValueError(f"found {shown(name)}, expected {expected}")
+    return name
+
+
+def _schedule_name(name: str) -> str:
+    """Names of phases and tracks are parts of the random key, which is joined with slashes."""
+    if not name.strip() or "/" in name or not name.isprintable() or len(name) > _NAME_LENGTH:
+        raise ValueError(f"found {shown(name)}, expected a name of at most {_NAME_LENGTH} characters without /")
+    return name
+
+
+def _file_name(name: str) -> str:
+    """The scenario's name becomes part of the run folder's name."""
+    is_plain = name.isascii() and name.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    if not is_plain or name.startswith((".", "-")) or len(name) > _NAME_LENGTH:
+        expected = f"letters, digits, - _ and . (at most {_NAME_LENGTH}, none of - . in front)"
+        raise ValueError(f"found {shown(name)}, expected {expected}")
+    return name
+
+
+def _flag_name(name: str) -> str:
+    if name.startswith("-"):
+        raise ValueError(f"found {shown(name)}, expected a tritonserver flag without dashes in front")
+    if not name or not name.replace("-", "").replace("_", "").isalnum():
+        raise ValueError(f"found {shown(name)}, expected a tritonserver flag such as disable-auto-complete-config")
+    return name
+
+
+def _flag_value(value: JsonValue) -> JsonValue:
+    if not isinstance(value, str | int | float) or "\0" in str(value):
+        raise ValueError(f"found {shown(value)}, expected text, a number, true or false")
+    return value
+
+
+def _variable_name(name: str) -> str:
+    if not name or "=" in name or "\0" in name:
+        raise ValueError(f"found {shown(name)}, expected the name of an environment variable")
+    return name
+
+
+def _variable_value(value: JsonValue) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError(f"found {shown(value)}, expected text: put it in quotes")
+    return value
+
+
+def _version_range(text: str) -> str:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise ValueError(f'found {shown(text)}, expected a version range such as "<2.60" or ">=2.51,<2.60"') from None
+    return text
+
+
+def _finding_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"found {shown(kind)}, expected one of {', '.join(sorted(KINDS))}")
+    return kind
+
+
+def _only_explicit(mode: str) -> str:
+    if mode != "explicit":
+        raise ValueError(f"found {mode!r}, which is {NOT_YET}, expected explicit")
+    return mode
+
+
+def _one_worker(count: int) -> int:
+    if count > 1:
+        raise ValueError(f"found {count}, which is {NOT_YET}, expected 1")
+    return count
+
+
+def _with_main(stop: JsonValue) -> JsonValue:
+    if stop == {"with": "main"}:
+        return stop
+    if isinstance(stop, Mapping) and set(stop) <= {"with", "after", "times"} and len(stop) == 1 and "with" not in stop:
+        raise ValueError(f"found {next(iter(stop))!r}, which is {NOT_YET}, expected {{with: main}}")
+    raise ValueError(f"found {shown(stop)}, expected {{with: main}}")
+
+
+def _as_read(value: Any) -> Any:
+    """Entries were read before, with errors of their own; None stands for one that is wrong."""
+    return value
+
+
+Count = Annotated[StrictInt, Field(ge=1, le=10**9)]
+Steps = tuple[Annotated[StepEntry, PlainValidator(_as_read), WithJsonSchema({"x-entry": "step"})], ...]
+Checks = tuple[Annotated[CheckEntry, PlainValidator(_as_read), WithJsonSchema({"x-entry": "check"})], ...]
+Targets = tuple[Annotated[TargetEntry, PlainValidator(_as_read), WithJsonSchema({"x-entry": "target"})], ...]
+ScenarioName = Annotated[StrictStr, AfterValidator(_file_name)]
+ModelName = Annotated[StrictStr, AfterValidator(_model_name)]
+ScheduleName = Annotated[StrictStr, AfterValidator(_schedule_name)]
+ModelControlMode = Annotated[Literal["explicit", "poll", "none"], AfterValidator(_only_explicit)]
+FlagName = Annotated[StrictStr, AfterValidator(_flag_name)]
+FlagValue = Annotated[
+    Any, PlainValidator(_flag_value), WithJsonSchema({"type": ["string", "integer", "number", "boolean"]})
+]
+VariableName = Annotated[StrictStr, AfterValidator(_variable_name)]
+VariableValue = Annotated[str, BeforeValidator(_variable_value), WithJsonSchema({"type": ["string", "integer"]})]
+Workers = Annotated[Count, AfterValidator(_one_worker)]
+StopRule = Annotated[
+    Any, AfterValidator(_with_main), WithJsonSchema({"type": "object", "properties": {"with": {"const": "main"}}})
+]
+VersionRange = Annotated[StrictStr, AfterValidator(_version_range)]
+FindingKind = Annotated[
+    StrictStr, AfterValidator(_finding_kind), WithJsonSchema({"type": "string", "enum": sorted(KINDS)})
+]
+MetricName = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_]*(@\S+)?$")]
