@@ -6,20 +6,27 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tritonchaos.errors import StoreError
-from tritonchaos.repository.files import BIG_BYTES, link_or_copy, make_folder, place_file
+from tritonchaos.repository.files import link_or_copy, make_folder, place_file
+from tritonchaos.units import MIB
 
 # What a model directory holds: path below it -> sha256 of the content. An empty folder is "name/" -> "". What is
 # neither file nor folder is told by what it is, such as "symlink:target".
 State = Mapping[str, str]
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
-_BLOCK_BYTES: Final = 1024**2
+_BLOCK_BYTES: Final = 1 * MIB
+# The content of larger files is read again only when their stamp has changed.
+_BIG_BYTES: Final = 1 * MIB
+# Two writes within one tick of the kernel's clock (at most 10 ms) leave the same mtime, so a stamp younger than that
+# does not yet tell that nothing will be written under it.
+_MTIME_STEP_NS: Final = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +47,8 @@ class _Stamp:
 class ObjectStore:
     """Contents by their sha256, in one folder.
 
-    Small files are copies of their own. Big ones share their disk space with the file they came from, so `get` refuses
-    one that was written to in place.
+    Most are copies of their own. Huge ones share their disk space with the file they came from (see `place_file`), so
+    `get` refuses one that was written to in place.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,12 +60,11 @@ class ObjectStore:
     def put(self, file: Path) -> str:
         """Store a file's content; return its sha256."""
         stamp = _Stamp.of(file)
-        is_big = stamp.size_bytes > BIG_BYTES
-        digest = self._read.get(stamp) if is_big else None
+        digest = self._read.get(stamp)
         if digest is None:
             digest = _digest(file)
-        if is_big:
-            self._read[stamp] = digest
+            if stamp.size_bytes > _BIG_BYTES and time.time_ns() - stamp.mtime_ns > _MTIME_STEP_NS:
+                self._read[stamp] = digest
         stored = self._folder / digest
         if not stored.exists():
             # Written under another name first: a process killed meanwhile leaves no half content under its digest.
@@ -87,15 +93,20 @@ class ObjectStore:
 class ModelArchive:
     """The repository as it was at each edit: `NNNN-<label>/<model>/...`, told by `edits.jsonl`.
 
-    A line of `edits.jsonl` is {"number", "label", "model", "folder", "files"}; `folder` holds the model as it was then. A
-    state that was there before points to the folder it already has, and its line has no `files`; a state that did not
-    change gets no line. So the archive grows with the number of different states, not with the number of edits.
+    A line of `edits.jsonl` is {"number", "label", "model", "folder", "files"}; `folder` holds the model as it was then.
+    A state that was there before points to the folder it already has, and its line has no `files`; a state that did
+    not change gets no line. So the archive grows with the number of different states, not with that of edits.
+
+    Raises:
+        StoreError: The folder is the archive of another run.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.objects = ObjectStore(folder / "objects")
         self._edits_file = folder / "edits.jsonl"
+        if self._edits_file.exists():
+            raise StoreError(f"{folder} holds the edits of another run", hint="name an empty or new folder")
         self._number = 0
         self._last: dict[str, State] = {}
         self._folders: dict[tuple[str, str], str] = {}

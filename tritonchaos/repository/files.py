@@ -11,8 +11,9 @@ from typing import Final
 from tritonchaos.errors import ScenarioError, TemplateError, UsageError
 from tritonchaos.units import MIB
 
-# Larger files are linked where that is possible, and their content is read only once.
-BIG_BYTES: Final = 1 * MIB
+# Larger files are linked instead of copied where that is possible. A linked file shares its fate with what it was
+# linked from if somebody writes into it, so what can be copied in no time is copied.
+LINKED_BYTES: Final = 64 * MIB
 # A server in a container may run as another user, who must be able to read.
 FILE_MODE: Final = 0o644
 DIRECTORY_MODE: Final = 0o755
@@ -69,23 +70,29 @@ def lay_out(folder: Path, files: Mapping[str, bytes | Path]) -> None:
     """Make a model directory out of contents and files (see `ModelRepository.add`)."""
     make_folder(folder)
     for path, content in files.items():
-        place = folder / checked_path(path)
-        if path.endswith("/"):
-            make_folder(place)
-            continue
-        make_folder(place.parent)
-        if isinstance(content, bytes):
-            write_bytes(place, content)
-        elif content.is_file():
-            place_file(content, place)
-        else:
-            raise TemplateError(f"the model file {content}, which {path} is to be made from, is not a file")
+        try:
+            _lay_out_one(folder, checked_path(path), content)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            raise ScenarioError(f"model file {path!r} is named once as a file and once as a folder") from error
+
+
+def _lay_out_one(folder: Path, path: str, content: bytes | Path) -> None:
+    place = folder / path
+    make_folder(place if path.endswith("/") else place.parent)
+    if path.endswith("/"):
+        return
+    if isinstance(content, bytes):
+        write_bytes(place, content)
+    elif content.is_file():
+        place_file(content, place)
+    else:
+        raise TemplateError(f"the model file {content}, which {path} is to be made from, is not a file")
 
 
 def place_file(source: Path, place: Path) -> None:
-    """Put a file's content at a place: a big file by hard link if everybody may read it, else by copy."""
+    """Put a file's content at a place: a huge file by hard link if everybody may read it, else by copy."""
     status = source.stat()
-    if status.st_size > BIG_BYTES and status.st_mode & _READABLE_BY_ALL == _READABLE_BY_ALL:
+    if status.st_size > LINKED_BYTES and status.st_mode & _READABLE_BY_ALL == _READABLE_BY_ALL:
         link_or_copy(source, place)
     else:
         copy_file(source, place)
@@ -95,6 +102,9 @@ def link_or_copy(source: Path, place: Path) -> None:
     """Link a file; copy it where that is not possible."""
     try:
         os.link(source.resolve(), place)
+    except FileExistsError:
+        # Copying would write into the file that is there, which may be a link to something precious.
+        raise
     except OSError:
         # Another file system, one without links, too many links, or a file of another user.
         copy_file(source, place)

@@ -101,7 +101,10 @@ class ModelRepository:
         """
         source = checked_source(folder, self._root, self._archive_folder)
         with self._lock, self._aside() as aside:
-            copy_tree(source, aside / "copy")
+            try:
+                copy_tree(source, aside / "copy")
+            except PermissionError as error:
+                raise UsageError(f"the model repository {folder} cannot be copied: {error}") from error
             copied = sorted((aside / "copy").iterdir())
             models = [checked_name(entry.name) for entry in copied if entry.is_dir() and entry.name[0] != "."]
             for entry in copied:
@@ -210,7 +213,7 @@ class ModelRepository:
             return True
         self._prune(folder, wanted)
         for path, digest in wanted.items():
-            if found.get(path) != digest or not (folder / path).exists():
+            if found.get(path) != digest:
                 self._put_back(folder / path, digest)
         return True
 
