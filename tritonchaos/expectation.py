@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import NamedTuple
 
 from tritonchaos.observations import Answer, Expectation, NoAnswer, StepFinished
 
@@ -22,8 +23,26 @@ def error_text(reply: Answer) -> str:
     return text
 
 
+class Unmet(NamedTuple):
+    """How a step's outcome differs from its expectation.
+
+    Attributes:
+        kind: "no_answer", "status", "error", "time", "stuck", "state", "reason" or "outputs".
+        text: What was found and what was expected.
+    """
+
+    kind: str
+    text: str
+
+
 def mismatch(step: StepFinished) -> str | None:
-    """Say how a step's outcome differs from its expectation, or None if it matches.
+    """Say how a step's outcome differs from its expectation, or None if it matches."""
+    found = unmet(step)
+    return None if found is None else found.text
+
+
+def unmet(step: StepFinished) -> Unmet | None:
+    """Return the first demand of its expectation that a step does not meet, or None if it meets all.
 
     A step that was skipped, or that asks the server nothing and observed nothing wrong, matches.
     """
@@ -31,29 +50,29 @@ def mismatch(step: StepFinished) -> str | None:
     if expect.kind == "any" or "skipped" in step.observed:
         return None
     return (
-        _reply_mismatch(step, expect)
-        or _time_mismatch(step, expect)
-        or _state_mismatch(step, expect)
-        or _outputs_mismatch(step, expect)
+        _unmet_reply(step, expect)
+        or _unmet_time(step, expect)
+        or _unmet_state(step, expect)
+        or _unmet_outputs(step, expect)
     )
 
 
-def _reply_mismatch(step: StepFinished, expect: Expectation) -> str | None:
+def _unmet_reply(step: StepFinished, expect: Expectation) -> Unmet | None:
     reply = step.reply
     if reply is None:
         return None
     if isinstance(reply, NoAnswer):
-        return f"no answer ({reply.reason}) after {reply.elapsed_ns / 1e9:.1f} s"
+        return Unmet("no_answer", f"no answer ({reply.reason}) after {reply.elapsed_ns / 1e9:.1f} s")
     wanted = _wanted_statuses(expect)
     if wanted is not None and reply.status not in wanted:
         expected = " or ".join(str(status) for status in wanted)
-        return f"status {reply.status}, expected {expected}: {error_text(reply)[:400]}"
+        return Unmet("status", f"status {reply.status}, expected {expected}: {error_text(reply)[:400]}")
     if expect.error is None:
         return None
     if reply.status < 400:
-        return f"status {reply.status}, expected an error with {expect.error!r}"
+        return Unmet("status", f"status {reply.status}, expected an error with {expect.error!r}")
     if re.search(expect.error, error_text(reply)) is None:
-        return f"error text {error_text(reply)[:400]!r}, expected {expect.error!r}"
+        return Unmet("error", f"error text {error_text(reply)[:400]!r}, expected {expect.error!r}")
     return None
 
 
@@ -63,31 +82,31 @@ def _wanted_statuses(expect: Expectation) -> tuple[int, ...] | None:
     return None if expect.error is not None else (200,)
 
 
-def _time_mismatch(step: StepFinished, expect: Expectation) -> str | None:
+def _unmet_time(step: StepFinished, expect: Expectation) -> Unmet | None:
     if expect.within_s is None or step.reply is None:
         return None
     took_s = step.reply.elapsed_ns / 1e9
-    return f"took {took_s:.2f} s, expected at most {expect.within_s:g} s" if took_s > expect.within_s else None
+    if took_s <= expect.within_s:
+        return None
+    return Unmet("time", f"took {took_s:.2f} s, expected at most {expect.within_s:g} s")
 
 
-def _state_mismatch(step: StepFinished, expect: Expectation) -> str | None:
+def _unmet_state(step: StepFinished, expect: Expectation) -> Unmet | None:
     if stuck := step.observed.get("stuck"):
-        return f"model stuck in {stuck}"
-    if not_reached := step.observed.get("not_reached"):
-        return str(not_reached)
+        return Unmet("stuck", f"model stuck in {stuck}")
     states = step.observed.get("states", {})
     for model, wanted in expect.state.items():
         found = states.get(model, "ABSENT")
         matches = found not in _GONE_STATES if wanted == "ABSENT" else found == wanted
         if not matches:
-            return f"state of {model} is {found}, expected {wanted}"
+            return Unmet("state", f"state of {model} is {found}, expected {wanted}")
     reason = str(step.observed.get("reason", ""))
     if expect.reason is not None and re.search(expect.reason, reason) is None:
-        return f"reason {reason!r}, expected {expect.reason!r}"
+        return Unmet("reason", f"reason {reason!r}, expected {expect.reason!r}")
     return None
 
 
-def _outputs_mismatch(step: StepFinished, expect: Expectation) -> str | None:
+def _unmet_outputs(step: StepFinished, expect: Expectation) -> Unmet | None:
     if step.observed.get("match", True) or (expect.kind == "fields" and expect.outputs is None):
         return None
-    return f"outputs differ: {step.observed.get('first_mismatch', 'no detail')}"
+    return Unmet("outputs", f"outputs differ: {step.observed.get('first_mismatch', 'no detail')}")
