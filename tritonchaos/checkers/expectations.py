@@ -1,0 +1,109 @@
+"""Did every step get the reply, state and outputs that its `expect` names?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from tritonchaos.expectation import Unmet, error_text, unmet
+from tritonchaos.observations import Answer, Expectation, History, NoAnswer, ServerExited, StepFinished
+from tritonchaos.plugins import CHECKERS
+from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
+
+_KINDS: Final = {
+    "status": "wrong_error",
+    "error": "wrong_error",
+    "time": "slowdown",
+    "state": "wrong_state",
+    "reason": "wrong_error",
+    "outputs": "wrong_output",
+}
+
+
+@CHECKERS.register
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """Every step must be answered as its `expect` says, on the main track and beside it.
+
+    Calls without an answer, and models stuck on the way, are left to `hang` and `server_alive` where the scenario names
+    them; otherwise they leave the result unknown.
+    """
+
+    name: ClassVar[str] = "expectations"
+
+    def check(self, history: History) -> Sequence[Assessment]:
+        """Compare all steps with their expectations; sightings of one defect are counted once."""
+        steps = [step for step in history.of(StepFinished) if _demands_something(step)]
+        if not steps:
+            return [Assessment(self.name, Status.UNKNOWN, "no step with an expectation was run")]
+        pairs = [(step, found) for step in steps if (found := unmet(step)) is not None]
+        findings = merge_findings(_finding(step, found) for step, found in pairs if found.kind in _KINDS)
+        unexplained = [step for step, found in pairs if found.kind not in _KINDS and not _is_explained(step, history)]
+        silent = sum(found.kind not in _KINDS for _, found in pairs)
+        reason = f"{len(steps)} steps, {len(pairs) - silent} not as expected"
+        if silent:
+            reason += f", {silent} without an answer or stuck"
+        if findings:
+            return [Assessment(self.name, Status.FAIL, f"{reason}; {findings[0].title}", findings=findings)]
+        if unexplained:
+            first = unexplained[0]
+            reason += f"; nothing says why, the first: {first.spec.label()} ({first.position})"
+            return [Assessment(self.name, Status.UNKNOWN, reason)]
+        return [Assessment(self.name, Status.PASS, reason)]
+
+
+def _demands_something(step: StepFinished) -> bool:
+    if step.spec.expect.kind == "any" or "skipped" in step.observed:
+        return False
+    return step.reply is not None or unmet(step) is not None or bool(step.spec.expect.state)
+
+
+def _is_explained(step: StepFinished, history: History) -> bool:
+    """Another checker of this scenario is bound to report why there was no answer."""
+    checks = {name for name, _ in history.facts.checks}
+    reply = step.reply
+    is_hang = "stuck" in step.observed or (isinstance(reply, NoAnswer) and reply.reason.startswith("deadline"))
+    if is_hang and "hang" in checks:
+        return True
+    return "server_alive" in checks and any(True for _ in history.of(ServerExited))
+
+
+def _finding(step: StepFinished, found: Unmet) -> Finding:
+    return Finding(
+        kind=_KINDS[found.kind],
+        checker=Expectations.name,
+        title=f"{step.spec.label()} {_what_happened(step, found)}",
+        step=step.spec.label(),
+        position=step.position,
+        evidence=(found.text,),
+        undocumented=step.spec.undocumented,
+    )
+
+
+def _what_happened(step: StepFinished, found: Unmet) -> str:
+    """Say it without what may differ from one sighting to the next, so that they count as one defect."""
+    expect = step.spec.expect
+    if found.kind == "status" and isinstance(step.reply, Answer):
+        return _wrong_status(step.reply, expect)
+    if found.kind == "error":
+        return f"was refused with another text than {expect.error!r}"
+    if found.kind == "time":
+        return f"took longer than {expect.within_s:g} s"
+    if found.kind == "reason":
+        return f"left another reason in the index than {expect.reason!r}"
+    if found.kind == "outputs":
+        return "returned wrong outputs"
+    return f"left a wrong state: {found.text}"
+
+
+def _wrong_status(reply: Answer, expect: Expectation) -> str:
+    if reply.status < 400 and expect.error is not None:
+        return f"succeeded, expected an error with {expect.error!r}"
+    wanted = " or ".join(str(status) for status in expect.status or (200,))
+    return f"answered {reply.status} instead of {wanted}: {_one_line(reply)}"
+
+
+def _one_line(reply: Answer) -> str:
+    text = " ".join(error_text(reply).split())
+    return text[:120] or "no text"

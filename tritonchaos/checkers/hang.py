@@ -1,0 +1,98 @@
+"""Did the server answer every call in time, and did every model leave LOADING and UNLOADING?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from tritonchaos.observations import Evidence, History, NoAnswer, Position, Probe, ServerExited, StepFinished
+from tritonchaos.plugins import CHECKERS
+from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
+
+_LOG_LINES: Final = 10
+_NAME: Final = "hang"
+
+
+@CHECKERS.register
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Every call must be answered before its deadline, and no model may be stuck in LOADING or UNLOADING.
+
+    A finding carries what was asked of the server at that moment: live over HTTP and over gRPC, and the index.
+    """
+
+    name: ClassVar[str] = _NAME
+
+    def check(self, history: History) -> Sequence[Assessment]:
+        """Look for calls without an answer and models that stay on the way."""
+        asked = sum(step.reply is not None for step in history.of(StepFinished))
+        findings = merge_findings(_findings(history))
+        if findings:
+            return [Assessment(_NAME, Status.FAIL, findings[0].title, findings=findings)]
+        if not asked:
+            return [Assessment(_NAME, Status.UNKNOWN, "the server was asked nothing")]
+        return [Assessment(_NAME, Status.PASS, f"{asked} calls were answered in time")]
+
+
+def _findings(history: History) -> Iterator[Finding]:
+    hung = 0
+    for step in history.of(StepFinished):
+        title = _title(step)
+        if title is None:
+            continue
+        evidence = _evidence(history, step.position)
+        if hung:
+            evidence = (f"{hung} calls hung before: they may hold the threads that this one waits for", *evidence)
+        hung += 1
+        yield Finding(
+            kind="hang",
+            checker=_NAME,
+            title=title,
+            step=step.spec.label(),
+            position=step.position,
+            evidence=evidence,
+            undocumented=step.spec.undocumented,
+        )
+    if not any(True for _ in history.of(ServerExited)):
+        yield from (_silence(probe, history) for probe in history.of(Probe) if _is_silent(probe))
+
+
+def _title(step: StepFinished) -> str | None:
+    if step.spec.expect.kind == "any":
+        return None
+    label, deadline = step.spec.label(), f"{step.spec.deadline_s:g} s"
+    if isinstance(step.reply, NoAnswer):
+        is_hang = step.reply.reason.startswith("deadline")
+        return f"{label} was not answered within its deadline of {deadline}" if is_hang else None
+    if stuck := step.observed.get("stuck"):
+        return f"{label} left the model stuck in {stuck} past its deadline of {deadline}"
+    return None
+
+
+def _evidence(history: History, position: Position) -> tuple[str, ...]:
+    """Return what was collected when the step hung: who still answers, the index, the end of the log."""
+    lines: list[str] = []
+    for event in history.of(Evidence):
+        if event.kind == "hang" and event.position == position:
+            lines += [f"{name}: {value}" for name, value in event.facts.items()]
+            lines += event.lines[-_LOG_LINES:]
+    return tuple(lines)
+
+
+def _is_silent(probe: Probe) -> bool:
+    return probe.index is None and probe.live is None and probe.model_ready is None and probe.metadata is None
+
+
+def _silence(probe: Probe, history: History) -> Finding:
+    step = next((s for s in history.of(StepFinished) if s.position == probe.position), None)
+    after = step.spec.label() if step else str(probe.position)
+    return Finding(
+        kind="hang",
+        checker=_NAME,
+        title=f"the server answers nothing any more after {after}",
+        step=after,
+        position=probe.position,
+        evidence=("live, index, model ready and metadata: no answer", *_evidence(history, probe.position)),
+        undocumented=step is not None and step.spec.undocumented,
+    )

@@ -1,0 +1,242 @@
+"""Does post-unload memory grow from cycle to cycle, and is it the treatment that makes it grow?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from tritonchaos.growth import Growth, JudgedSeries
+from tritonchaos.observations import Arm, History, MetricLost, Position, StepFinished
+from tritonchaos.plugins import CHECKERS, Advice
+from tritonchaos.post_unload import Channel, CycleReading, channel, cycle_readings, primary_metrics
+from tritonchaos.units import format_bytes
+from tritonchaos.verdict import Assessment, Finding, Status
+
+_NAME: Final = "memory_growth"
+_JUDGED: Final = ("nvml_process_used_bytes", "nvml_device_used_bytes", "host_private_bytes")
+_INSTEAD: Final = ("host_rss_bytes", "host_private_bytes")  # the first is judged where the second cannot be read
+
+
+class GrowthWatch:
+    """The stopping rule: enough when a judged metric leaks, or when all deciding metrics are stable.
+
+    Args:
+        uses_gpu: A variant that needs a GPU was served, so that only device metrics can decide.
+        metrics: Metrics to judge, all of them deciding; empty: the checker's own choice.
+    """
+
+    def __init__(self, uses_gpu: bool, metrics: Sequence[str] = ()) -> None:
+        self._uses_gpu = uses_gpu
+        self._asked = tuple(metrics)
+        self.series: dict[str, JudgedSeries] = {}
+        self.left_out: list[CycleReading] = []
+        self.first_treatment: CycleReading | None = None
+
+    def see(self, reading: CycleReading) -> Advice:
+        """Take the next finished cycle and say whether the evidence is in."""
+        if not reading.is_warm_up and reading.mismatch is not None:
+            self.left_out.append(reading)
+        if self.first_treatment is None and reading.is_judged and reading.arm is Arm.TREATMENT:
+            self.first_treatment = reading
+        for metric in self._judged_metrics(reading):
+            self.series.setdefault(metric, JudgedSeries(metric))
+        for series in self.series.values():
+            series.see(reading)
+        return Advice.ENOUGH if self.has_leak or self._all_stable() else Advice.GO_ON
+
+    @property
+    def has_leak(self) -> bool:
+        """A metric that speaks for the server alone leaks."""
+        return any(self.is_leak(metric) for metric in self.series)
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Metrics whose verdict is the run's."""
+        return tuple(self.series) if self._asked else primary_metrics(self._uses_gpu, self.series)
+
+    def is_leak(self, metric: str) -> bool:
+        """Say whether a metric leaks, and it is the server that it speaks of."""
+        return self.series[metric].state.verdict is Growth.LEAK and not self.may_be_somebody_elses(metric)
+
+    def may_be_somebody_elses(self, metric: str) -> bool:
+        """Say whether others on the GPU could explain it: whole-device bytes that do not decide."""
+        return metric.startswith("nvml_device_") and metric not in self.deciding
+
+    def _all_stable(self) -> bool:
+        deciding = self.deciding
+        return bool(deciding) and all(self.series[m].state.verdict is Growth.STABLE for m in deciding)
+
+    def _judged_metrics(self, reading: CycleReading) -> list[str]:
+        wanted = self._asked or _JUDGED
+        found = [metric for metric in reading.values if metric in wanted or metric.partition("@")[0] in wanted]
+        other, usual = _INSTEAD
+        if not self._asked and usual not in reading.values and usual not in self.series and other in reading.values:
+            found.append(other)
+        return found
+
+
+@CHECKERS.register
+@dataclass(frozen=True, slots=True)
+class MemoryGrowth:
+    """Post-unload memory of the treatment arm must not grow from cycle to cycle.
+
+    Judges per-process device bytes, else device bytes, else private host bytes; the others are judged beside it and
+    may stay unknown. Only cycles count whose steps all did what they should; a run in which others had to be left out
+    is never called stable.
+
+    Attributes:
+        metrics: Metrics to judge instead; then each of them decides.
+    """
+
+    name: ClassVar[str] = _NAME
+
+    metrics: tuple[str, ...] = ()
+
+    def watch(self, uses_gpu: bool, metrics: Sequence[str] = ()) -> GrowthWatch:
+        """Return the stopping rule that `check` uses as well."""
+        return GrowthWatch(uses_gpu, self.metrics or metrics)
+
+    def check(self, history: History) -> Sequence[Assessment]:
+        """Feed all finished cycles to the stopping rule and say what it ended with."""
+        watch = self.watch(history.facts.uses_gpu, history.facts.metrics)
+        readings = cycle_readings(history)
+        for reading in readings:
+            watch.see(reading)
+        assessments = [_assess(watch, metric, history) for metric in _in_order(watch)]
+        if not watch.deciding:
+            assessments.insert(0, _nothing_decides(history, bool(readings)))
+        return assessments
+
+
+def _in_order(watch: GrowthWatch) -> list[str]:
+    others = sorted(metric for metric in watch.series if metric not in watch.deciding)
+    return [*watch.deciding, *others]
+
+
+def _nothing_decides(history: History, has_cycles: bool) -> Assessment:
+    if not has_cycles:
+        reason = "no cycle was finished"
+    elif history.facts.uses_gpu:
+        reasons = {why for metric, why in history.facts.unavailable.items() if metric.startswith("nvml_")}
+        cause = "; ".join(sorted(reasons)) or "no reading"
+        reason = f"a GPU variant was served, but device memory was not read ({cause}); host memory cannot replace it"
+    else:
+        reason = "none of the metrics that decide was read"
+    return Assessment(_NAME, Status.UNKNOWN, reason, verdict=Growth.INCONCLUSIVE.value)
+
+
+def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
+    state = watch.series[metric].state
+    assessment = Assessment(
+        checker=_NAME,
+        status=Status.UNKNOWN,
+        reason="",
+        metric=metric,
+        verdict=state.verdict.value,
+        rule=state.rule,
+        cycles_used=state.cycles_used,
+        excluded_bytes_per_cycle=state.excluded_bytes_per_cycle,
+        counts=metric in watch.deciding,
+    )
+    if state.verdict is Growth.LEAK:
+        return _leak(assessment, watch, metric, history)
+    if state.verdict is Growth.STABLE:
+        return _stable(assessment, watch, metric, history)
+    return _with(assessment, Status.UNKNOWN, _joined(state.reason, *_remarks(watch, metric)))
+
+
+def _leak(assessment: Assessment, watch: GrowthWatch, metric: str, history: History) -> Assessment:
+    finding = _finding(watch, metric, history)
+    if watch.may_be_somebody_elses(metric):
+        reason = f"{finding.title}, but the metrics that decide do not show it: another process may be the cause"
+        return _with(assessment, Status.UNKNOWN, reason)
+    reason = _joined(finding.title, *_remarks(watch, metric))
+    return _with(assessment, Status.FAIL, reason, findings=(finding,), counts=True)
+
+
+def _stable(assessment: Assessment, watch: GrowthWatch, metric: str, history: History) -> Assessment:
+    lost = next((event for event in history.of(MetricLost) if event.metric == metric), None)
+    if lost is not None:
+        return _with(assessment, Status.UNKNOWN, f"{metric} was lost during the run ({lost.reason})")
+    if watch.left_out:
+        return _with(assessment, Status.UNKNOWN, _joined("not called stable", *_remarks(watch, metric)))
+    shape = watch.series[metric].state.shape
+    grown = "no growth" if shape == "flat" else f"no growth beyond a {shape}"
+    excluded = format_bytes(assessment.excluded_bytes_per_cycle or 0.0)
+    found = f"{grown}; a leak of {excluded} per cycle would have been found"
+    return _with(assessment, Status.PASS, _joined(found, *_remarks(watch, metric)))
+
+
+def _with(
+    assessment: Assessment,
+    status: Status,
+    reason: str,
+    findings: tuple[Finding, ...] = (),
+    counts: bool | None = None,
+) -> Assessment:
+    is_counted = assessment.counts if counts is None else counts
+    return replace(assessment, status=status, reason=reason, findings=findings, counts=is_counted)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _remarks(watch: GrowthWatch, metric: str) -> list[str]:
+    """Name what was left out, and readings that had not settled."""
+    remarks = []
+    for arm in Arm:
+        cycles = [reading for reading in watch.left_out if reading.arm is arm]
+        if cycles:
+            first = cycles[0]
+            shown = f"{first.phase} cycle {first.cycle}, {first.mismatch}"
+            remarks.append(f"{len(cycles)} {arm.value} cycles are left out, the first: {shown}")
+    series = watch.series[metric]
+    if series.unsettled:
+        remarks.append(f"{series.unsettled} readings had not settled")
+    if series.missing:
+        remarks.append(f"{series.missing} cycles have no reading")
+    return remarks
+
+
+# --- the finding ---------------------------------------------------------------------------------
+
+
+def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
+    state, first = watch.series[metric].state, watch.first_treatment
+    grows = format_bytes(state.bytes_per_cycle or 0.0)
+    control = watch.series[metric].values(Arm.CONTROL)
+    beside = f"control: {format_bytes(state.control_bytes_per_cycle)}" if control else "no control arm"
+    phase = first.phase if first else ""
+    return Finding(
+        kind="leak",
+        checker=_NAME,
+        title=f"{metric} grows by {grows} per cycle in {phase} ({beside})",
+        metric=metric,
+        bytes_per_cycle=state.bytes_per_cycle,
+        interval_bytes_per_cycle=state.interval,
+        position=Position(first.phase, first.arm, first.cycle, "main", 0) if first else None,
+        evidence=tuple(_evidence(watch, metric)),
+        undocumented=_is_undocumented(history),
+    )
+
+
+def _evidence(watch: GrowthWatch, metric: str) -> list[str]:
+    series = watch.series[metric]
+    lines = [f"rule {series.state.rule}, after {series.state.cycles_used} treatment cycles"]
+    for arm in (Arm.CONTROL, Arm.TREATMENT):
+        values = series.values(arm)
+        if values:
+            ends = f"{format_bytes(values[0])} to {format_bytes(values[-1])}"
+            lines.append(f"post-unload readings of {len(values)} {arm.value} cycles: {ends}")
+    share = (series.state.bytes_per_cycle or 0.0) / series.footprint if series.footprint > 0 else 0.0
+    if share:
+        lines.append(f"each cycle keeps {share:.2g} of a loaded model ({format_bytes(series.footprint)})")
+    if channel(metric) is Channel.HOST and not series.values(Arm.CONTROL):
+        lines.append("no control arm: memory that the allocator keeps for good is told from a leak only by its growth")
+    return lines
+
+
+def _is_undocumented(history: History) -> bool:
+    return any(s.spec.undocumented and s.position.arm is Arm.TREATMENT for s in history.of(StepFinished))
