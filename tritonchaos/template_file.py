@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tritonchaos.errors import TemplateError
-from tritonchaos.tensors import NUMPY_DTYPES, config_datatype
+from tritonchaos.tensors import DATATYPES, config_datatype
 from tritonchaos.units import parse_bytes
 
 ParameterType = Literal["datatype", "dims", "int", "bytes", "text"]
@@ -103,8 +103,8 @@ def nearest(name: str, names: Collection[str], what: str) -> str:
 
 
 def _datatype(value: Any) -> str:
-    if value not in NUMPY_DTYPES:
-        raise ValueError(f"found {value!r}, expected a datatype; " + nearest(str(value), NUMPY_DTYPES, "datatypes"))
+    if value not in DATATYPES:
+        raise ValueError(f"found {value!r}, expected a datatype; " + nearest(str(value), DATATYPES, "datatypes"))
     return str(value)
 
 

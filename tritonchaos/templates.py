@@ -24,7 +24,7 @@ from tritonchaos.template_file import (
     render,
     resolve,
 )
-from tritonchaos.tensors import NUMPY_DTYPES, Tensor, random_shape, random_values
+from tritonchaos.tensors import DATATYPES, Tensor, numpy_dtype, random_shape, random_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,7 +91,7 @@ class ServedModel:
     def expected(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Compute what the model must answer, by output name; outputs without an expression are left out."""
         return {
-            tensor.name: self.formulas[tensor.name].evaluate(inputs).astype(NUMPY_DTYPES[tensor.datatype], copy=False)
+            tensor.name: self.formulas[tensor.name].evaluate(inputs).astype(numpy_dtype(tensor.datatype), copy=False)
             for tensor in self.outputs
             if tensor.name in self.formulas
         }
@@ -201,7 +201,7 @@ class ModelTemplate:
     def _tensor(self, entry: TensorEntry, values: Mapping[str, Any]) -> Tensor:
         where = f"{self.folder / _FILE}, tensor {entry.name!r}"
         datatype, dims = resolve(entry.datatype, values, where), resolve(entry.dims, values, where)
-        if datatype not in NUMPY_DTYPES or not isinstance(dims, list):
+        if datatype not in DATATYPES or not isinstance(dims, list):
             raise TemplateError(f"{where}: found datatype {datatype!r} and dims {dims!r}")
         return Tensor(entry.name, datatype, tuple(dims))
 

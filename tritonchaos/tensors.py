@@ -8,28 +8,27 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from numpy import dtype
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-# Datatype of the inference protocol -> NumPy dtype that carries it.
-# BF16 travels as FP32 whose lower 16 bits are zero, as NumPy has no BF16 and tritonclient does the same.
-# Source: Triton model_configuration.md, "Datatypes"; tritonclient.utils.
-NUMPY_DTYPES: Final = {
-    "BOOL": "bool",
-    "UINT8": "uint8",
-    "UINT16": "uint16",
-    "UINT32": "uint32",
-    "UINT64": "uint64",
-    "INT8": "int8",
-    "INT16": "int16",
-    "INT32": "int32",
-    "INT64": "int64",
-    "FP16": "float16",
-    "FP32": "float32",
-    "FP64": "float64",
-    "BF16": "float32",
-    "BYTES": "object",
-}
+# As the inference protocol spells them. Source: Triton model_configuration.md, "Datatypes".
+DATATYPES: Final = (
+    "BOOL",
+    "UINT8",
+    "UINT16",
+    "UINT32",
+    "UINT64",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "FP16",
+    "FP32",
+    "FP64",
+    "BF16",
+    "BYTES",
+)
 _LARGEST_FREE_DIM: Final = 8
 _LONGEST_STRING_BYTES: Final = 16
 
@@ -53,6 +52,17 @@ def config_datatype(datatype: str) -> str:
     return "TYPE_STRING" if datatype == "BYTES" else f"TYPE_{datatype}"
 
 
+def numpy_dtype(datatype: str) -> dtype[Any]:
+    """Give the NumPy dtype that carries a datatype, the one that tritonclient wants.
+
+    For BF16 that is `ml_dtypes.bfloat16` since the tritonclient of 26.06; it was float32, lower half zero, before.
+    """
+    import numpy as np
+    from tritonclient.utils import triton_to_np_dtype
+
+    return np.dtype(triton_to_np_dtype(datatype))
+
+
 def random_shape(dims: Sequence[int], random: Random) -> tuple[int, ...]:
     """Give every open dimension (-1) a small size, at least 1."""
     return tuple(random.randint(1, _LARGEST_FREE_DIM) if dim < 0 else dim for dim in dims)
@@ -64,8 +74,7 @@ def random_values(datatype: str, shape: Sequence[int], random: Random) -> NDArra
     One draw seeds NumPy's generator, so that a tensor of 64 MiB takes a fraction of a second.
 
     Returns:
-        Array of the shape asked for and of the dtype in `NUMPY_DTYPES`; floats lie in [-1, 1), integers use their whole
-        range.
+        Array of the shape asked for and of `numpy_dtype`; floats lie in [-1, 1), integers use their whole range.
     """
     import numpy as np
 
@@ -77,15 +86,15 @@ def random_values(datatype: str, shape: Sequence[int], random: Random) -> NDArra
 def _flat_values(datatype: str, count: int, generator: Generator) -> NDArray[Any]:
     import numpy as np
 
-    dtype = np.dtype(NUMPY_DTYPES[datatype])
+    carried = numpy_dtype(datatype)
     if datatype == "BYTES":
         return _strings(count, generator)
     if datatype == "BOOL":
         return np.frombuffer(generator.bytes(count), dtype=np.uint8) > 127
-    if dtype.kind == "f":
+    if datatype in {"FP16", "FP32", "FP64", "BF16"}:
         wide = generator.random(count, dtype=np.float64 if datatype == "FP64" else np.float32) * 2 - 1
-        return _cut_to_bf16(wide) if datatype == "BF16" else wide.astype(dtype, copy=False)
-    return np.frombuffer(bytearray(generator.bytes(count * dtype.itemsize)), dtype=dtype)
+        return (_cut_to_bf16(wide) if datatype == "BF16" else wide).astype(carried, copy=False)
+    return np.frombuffer(bytearray(generator.bytes(count * carried.itemsize)), dtype=carried)
 
 
 def _cut_to_bf16(values: NDArray[Any]) -> NDArray[Any]:
