@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from tritonchaos.errors import PluginError, ScenarioError
 from tritonchaos.observations import JsonValue
-from tritonchaos.plugins import Registry
+from tritonchaos.plugins import MISSING, Registry
 from tritonchaos.problems import Problem, YamlPath, nearest, one_of, path_text, shown, told
 from tritonchaos.validation import Keys, validate
 
@@ -46,7 +46,9 @@ def unknown_name(registry: Registry[Any], name: str, path: YamlPath) -> Problem:
     """Say that a family has no plug-in of this name, and which name is near."""
     names = registry.names()
     kind = registry.family.removesuffix("s")
-    return Problem(path, f"the unknown {kind} {name!r}", one_of(names), nearest(name, names), at_key=True)
+    reason = next((missing.reason for missing in MISSING if missing.name == f"{registry.family}/{name}"), "")
+    hint = f"it cannot be imported: {reason}" if reason else nearest(name, names)
+    return Problem(path, f"the unknown {kind} {shown(name)}", one_of(names), hint, at_key=True)
 
 
 def validate_plugin(plugin: Any, fields: JsonValue, path: YamlPath) -> tuple[Any, list[Problem]]:
@@ -117,9 +119,21 @@ def _yaml_name(name: str, hint: Any) -> str:
 
 def fields_as_json(plugin: Any) -> Mapping[str, JsonValue]:
     """All fields of a plug-in instance under their YAML names, defaults included, as JSON values."""
-    if not _has_fields(plugin):
+    return _dumped(plugin, leave_out_defaults=False)
+
+
+def fields_set(plugin: Any) -> Mapping[str, JsonValue]:
+    """Fields of a plug-in instance that differ from their defaults, as `fields_as_json` has them."""
+    return _dumped(plugin, leave_out_defaults=True)
+
+
+def _dumped(plugin: Any, leave_out_defaults: bool) -> Mapping[str, JsonValue]:
+    if not dataclasses.is_dataclass(plugin):
         return {}
-    fields: Mapping[str, JsonValue] = _adapter(_class_of(plugin)).dump_python(plugin, mode="json", by_alias=True)
+    adapter = _adapter(_class_of(plugin))
+    fields: Mapping[str, JsonValue] = adapter.dump_python(
+        plugin, mode="json", by_alias=True, exclude_defaults=leave_out_defaults
+    )
     return fields
 
 

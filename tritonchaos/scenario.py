@@ -55,11 +55,11 @@ _DEADLINE: Final[TypeAdapter[float]] = TypeAdapter(PositiveSeconds)
 _STEP_LISTS: Final = ("before", "each", "after", "steps")
 
 
-def load_scenario(path: Path, models: Collection[str] = (), families: Families | None = None) -> Scenario:
+def load_scenario(path: Path, extra_models: Collection[str] = (), families: Families | None = None) -> Scenario:
     """Read a scenario file; plug-ins must be loaded before.
 
     Args:
-        models: Names of further models that steps may use (of a user's own model repository).
+        extra_models: Names of further models that steps may use (of a user's own model repository).
         families: Where names of plug-ins are looked up; the registries, if None.
 
     Raises:
@@ -73,10 +73,12 @@ def load_scenario(path: Path, models: Collection[str] = (), families: Families |
             f"{path}: found {error.strerror or error}, expected a scenario file",
             hint="`tritonchaos list` shows the scenarios that come with tritonchaos",
         ) from None
-    return parse_scenario(decode(content, str(path)), str(path), models, families)
+    return parse_scenario(decode(content, str(path)), str(path), extra_models, families)
 
 
-def parse_scenario(text: str, source: str, models: Collection[str] = (), families: Families | None = None) -> Scenario:
+def parse_scenario(
+    text: str, source: str, extra_models: Collection[str] = (), families: Families | None = None
+) -> Scenario:
     """Read the text of a scenario file; arguments and errors as of `load_scenario`.
 
     Args:
@@ -87,7 +89,7 @@ def parse_scenario(text: str, source: str, models: Collection[str] = (), familie
     raw = document.value
     if not isinstance(raw, dict):
         raise scenario_error(source, document.places, [*document.problems, _not_a_scenario(raw)])
-    reader = EntryReader(families, _model_names(raw) | frozenset(models), _default_deadline_s(raw))
+    reader = EntryReader(families, _model_names(raw) | frozenset(extra_models), _default_deadline_s(raw))
     filled = _with_entries(raw, reader)
     problems = [*document.problems]
     scenario: Scenario | None = None

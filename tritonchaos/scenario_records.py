@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from tritonchaos.observations import Arm
+from tritonchaos.observations import Arm, JsonValue
 from tritonchaos.scenario_entries import PositiveSeconds, TargetEntry
 from tritonchaos.scenario_values import (
     Checks,
@@ -282,24 +282,27 @@ class Scenario(Record):
         copy._text = text
         return copy
 
-    def with_overrides(
-        self,
-        seed: int | None = None,
-        variant: str | None = None,
-        target: tuple[TargetEntry, ...] | None = None,
-    ) -> Scenario:
+    def known_entries(self) -> list[dict[str, str]]:
+        """The `known` list in plain values, as it is recorded."""
+        return [entry.model_dump() for entry in self.known]
+
+    def with_overrides(self, seed: int | None = None, variant: str | None = None) -> Scenario:
         """Return the scenario with what the command line sets instead; None leaves a value as it is.
 
         Args:
             variant: Forced for every model that comes from a template.
         """
-        update: dict[str, Any] = {}
-        if seed is not None:
-            update["seed"] = seed
+        update: dict[str, Any] = {} if seed is None else {"seed": seed}
         if variant is not None:
-            update["models"] = {
-                name: model.model_copy(update={"variant": variant}) for name, model in self.models.items()
-            }
-        if target is not None:
-            update["target"] = target
+            forced = {name: model.model_copy(update={"variant": variant}) for name, model in self.models.items()}
+            update["models"] = forced
         return self.model_copy(update=update)
+
+    def with_target(self, name: str, fields: Mapping[str, JsonValue]) -> Scenario:
+        """Return the scenario with one target and no fallback.
+
+        Args:
+            fields: Laid over those that the scenario gives this target, if it names it.
+        """
+        given = next((entry.fields for entry in self.target if entry.name == name), {})
+        return self.model_copy(update={"target": (TargetEntry(name, {**given, **fields}),)})
