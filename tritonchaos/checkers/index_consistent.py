@@ -1,0 +1,165 @@
+"""Do the repository index, model ready, metadata and what really happened tell the same story?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from tritonchaos.observations import Answer, Event, History, Probe, ServerExited, ServerStarted, StepFinished
+from tritonchaos.plugins import CHECKERS
+from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
+
+_NAME: Final = "index_consistent"
+_ON_THE_WAY: Final = frozenset({"LOADING", "UNLOADING"})
+
+
+@CHECKERS.register
+@dataclass(frozen=True, slots=True)
+class IndexConsistent:
+    """After each load and unload, index, model ready and metadata must agree with the step's result.
+
+    A model that is still LOADING or UNLOADING is left to `hang`. Models that a track beside the main one loads or unloads
+    are not judged: their state may change between two questions.
+    """
+
+    name: ClassVar[str] = _NAME
+    needs_probe: ClassVar[bool] = True
+
+    def check(self, history: History) -> Sequence[Assessment]:
+        """Follow each model from step to step and compare what the server says of it."""
+        follower = _Follower(_touched_beside(history))
+        findings = merge_findings(finding for event in history.events for finding in follower.see(event))
+        if findings:
+            return [Assessment(_NAME, Status.FAIL, findings[0].title, findings=findings)]
+        if not follower.judged:
+            return [Assessment(_NAME, Status.UNKNOWN, "the server was not asked after any load or unload")]
+        reason = f"index, model ready and metadata agreed after {follower.judged} steps"
+        if follower.unanswered:
+            reason += f"; {follower.unanswered} times the index did not answer"
+            return [Assessment(_NAME, Status.UNKNOWN, reason)]
+        return [Assessment(_NAME, Status.PASS, reason)]
+
+
+def _touched_beside(history: History) -> frozenset[str]:
+    return frozenset(
+        step.spec.model
+        for step in history.of(StepFinished)
+        if step.position.track != "main" and step.spec.name in {"load", "unload"} and step.spec.model
+    )
+
+
+class _Follower:
+    """Keeps the last step and the last probe of each model while it walks the events.
+
+    Args:
+        skipped: Models that are not judged.
+    """
+
+    def __init__(self, skipped: frozenset[str]) -> None:
+        self._skipped = skipped
+        self._step: StepFinished | None = None
+        self._last: dict[str, Probe] = {}
+        self.judged = 0
+        self.unanswered = 0
+
+    def see(self, event: Event) -> Iterator[Finding]:
+        """Take the next event and yield the contradictions that it shows."""
+        if isinstance(event, ServerStarted | ServerExited):
+            self._last.clear()
+        elif isinstance(event, StepFinished) and event.position.track == "main":
+            self._step = event
+            yield from self._see_inference(event)
+        elif isinstance(event, Probe) and event.model not in self._skipped:
+            yield from self._see_probe(event)
+
+    def _see_probe(self, probe: Probe) -> Iterator[Finding]:
+        before, step = self._last.get(probe.model), self._step
+        self._last[probe.model] = probe
+        if step is None or step.position != probe.position or not isinstance(step.reply, Answer):
+            return
+        if probe.index is None:
+            self.unanswered += 1
+            return
+        self.judged += 1
+        if _states(probe) & _ON_THE_WAY:
+            return
+        was_ready = before is not None and _is_ready(before)
+        wrong = _contradiction(step, step.reply.status, probe, was_ready)
+        if wrong:
+            yield _finding(step, wrong, probe)
+
+    def _see_inference(self, step: StepFinished) -> Iterator[Finding]:
+        """A model that is gone for the index and for model ready must not serve."""
+        if step.spec.name != "infer" or step.spec.model is None or not isinstance(step.reply, Answer):
+            return
+        probe = self._last.get(step.spec.model)
+        if probe is None or probe.index is None or step.reply.status != 200:
+            return
+        if not _is_ready(probe) and not _states(probe) & _ON_THE_WAY:
+            yield _finding(step, "was answered although the index does not show the model READY", probe)
+
+
+def _contradiction(step: StepFinished, status: int, probe: Probe, was_ready: bool) -> str | None:
+    if step.spec.name == "load" and status == 200:
+        return _not_served(probe)
+    if step.spec.name == "unload" and status == 200:
+        return _still_served(probe, "answered 200") if "gone_after_ns" in step.observed else None
+    if step.spec.name == "load" and not was_ready:
+        return _still_served(probe, f"answered {status}")
+    # A failed reload may leave the old version READY, and a refused unload changes nothing; but all must say the same.
+    return _disagreement(probe)
+
+
+def _not_served(probe: Probe) -> str | None:
+    if not _is_ready(probe):
+        served = "model ready answers 200" if probe.model_ready == 200 else "nor is it served"
+        return f"answered 200, but the model is not READY in the index ({served})"
+    if probe.model_ready != 200:
+        return f"answered 200, but model ready answers {_shown(probe.model_ready)}"
+    return None if probe.metadata == 200 else f"answered 200, but metadata answers {_shown(probe.metadata)}"
+
+
+def _still_served(probe: Probe, after: str) -> str | None:
+    if _is_ready(probe):
+        return f"{after}, but the model is READY in the index"
+    if probe.model_ready == 200:
+        return f"{after}, but model ready answers 200"
+    return f"{after}, but metadata answers 200" if probe.metadata == 200 else None
+
+
+def _disagreement(probe: Probe) -> str | None:
+    said = {_is_ready(probe), probe.model_ready == 200, probe.metadata == 200}
+    if len(said) == 1:
+        return None
+    index = "READY" if _is_ready(probe) else "not READY"
+    shown = f"model ready answers {_shown(probe.model_ready)}, metadata {_shown(probe.metadata)}"
+    return f"left a model that is {index} in the index while {shown}"
+
+
+def _states(probe: Probe) -> set[str]:
+    return {entry.state for entry in probe.index or () if entry.name == probe.model}
+
+
+def _is_ready(probe: Probe) -> bool:
+    return "READY" in _states(probe)
+
+
+def _shown(status: int | None) -> str:
+    return "nothing" if status is None else str(status)
+
+
+def _finding(step: StepFinished, wrong: str, probe: Probe) -> Finding:
+    entries = [f"{e.name} {e.version} {e.state or 'no state'} {e.reason}".rstrip() for e in probe.index or ()]
+    return Finding(
+        kind="wrong_state",
+        checker=_NAME,
+        title=f"{step.spec.label()} {wrong}",
+        step=step.spec.label(),
+        position=step.position,
+        evidence=(
+            f"index: {', '.join(entries) or 'empty'}",
+            f"model ready: {_shown(probe.model_ready)}, metadata: {_shown(probe.metadata)}",
+        ),
+        undocumented=step.spec.undocumented,
+    )
