@@ -110,6 +110,11 @@ class ModelTemplate:
         return self.read.template
 
     @property
+    def about(self) -> str:
+        """What it is, in one sentence."""
+        return self.read.about
+
+    @property
     def variants(self) -> tuple[str, ...]:
         """Names of the variants, in order of preference."""
         return tuple(self.read.variants)

@@ -53,7 +53,7 @@ def model_config(text: str) -> Any:
 def test_it_says_what_it_is() -> None:
     for name in template_names():
         template = find_template(name)
-        assert template.read.about
+        assert template.about
         assert all(entry.about for entry in template.read.parameters.values()), name
 
 
