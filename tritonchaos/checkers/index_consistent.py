@@ -19,8 +19,8 @@ _ON_THE_WAY: Final = frozenset({"LOADING", "UNLOADING"})
 class IndexConsistent:
     """After each load and unload, index, model ready and metadata must agree with the step's result.
 
-    A model that is still LOADING or UNLOADING is left to `hang`. Models that a track beside the main one loads or unloads
-    are not judged: their state may change between two questions.
+    A model that is still LOADING or UNLOADING is left to `hang`. Models that a track beside the main one loads or
+    unloads are not judged: their state may change between two questions.
     """
 
     name: ClassVar[str] = _NAME
