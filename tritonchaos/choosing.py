@@ -76,7 +76,7 @@ def _serve_models(
     models, passed_over = {}, []
     for name, entry in scenario.models.items():
         template = find_template(entry.template, template_folders)
-        variant, skipped = template.choose_variant(machine, entry.variant)
+        variant, skipped = template.choose_variant(machine, entry.variant, entry.parameters)
         passed_over += [(f"{name}: variant {other}", why) for other, why in skipped]
         models[name] = template.serve(name, entry.parameters, variant)
     return models, passed_over

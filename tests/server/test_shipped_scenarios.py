@@ -1,0 +1,64 @@
+"""The shipped scenarios against a real tritonserver, with the verdict that each must give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.server.cli import run_scenario
+
+pytestmark = pytest.mark.server
+
+
+def test_good_load_is_flat(tmp_path: Path) -> None:
+    called = run_scenario("good-load", tmp_path)
+    assert called.exit_code == 0, called.shown()
+    growth = [a for a in called.results["assessments"] if a["metric"] == "host_private_bytes"]
+    assert growth and growth[0]["verdict"] == "STABLE"
+    assert growth[0]["excluded_bytes_per_cycle"] > 0
+
+
+def test_failed_load_of_the_planted_variant_gives_its_memory_back(tmp_path: Path) -> None:
+    called = run_scenario("failed-load.yaml", tmp_path, "--json")
+    assert called.exit_code == 0, called.shown()
+    results = json.loads(called.stdout)
+    assert results == called.results
+    assert results["verdict"] == "pass"
+    assert results["variants"] == {"ident": "planted"}
+    assert {skipped["name"] for skipped in results["target_skipped"]} >= {"docker"}
+    assert [phase["phase"] for phase in results["phases"]][:3] == ["baseline", "wrong_output_datatype", "restored"]
+
+
+def test_as_reported_says_how_many_cycles_are_missing(tmp_path: Path) -> None:
+    called = run_scenario("failed-load-as-reported", tmp_path)
+    assert called.exit_code == 3, called.shown()
+    growth = next(a for a in called.results["assessments"] if a["metric"] == "host_private_bytes")
+    assert growth["status"] == "unknown"
+    assert "more" in growth["reason"]
+    assert "wrong_output_datatype" in (called.folder / "report.md").read_text()
+
+
+def test_a_planted_leak_is_found_with_its_size(tmp_path: Path) -> None:
+    called = run_scenario("planted-leak", tmp_path)
+    assert called.exit_code == 1, called.shown()
+    leak = next(f for f in called.findings("leak") if f["metric"] == "host_private_bytes")
+    assert leak["bytes_per_cycle"] == pytest.approx(1024**2, rel=0.02)
+    low, high = leak["interval_bytes_per_cycle"]
+    assert low <= leak["bytes_per_cycle"] <= high
+
+
+def test_a_missing_model_file_is_a_hang_and_the_server_will_not_stop(tmp_path: Path) -> None:
+    called = run_scenario("missing-model-file", tmp_path)
+    assert called.exit_code == 1, called.shown()
+    assert {"hang", "will_not_stop"} <= called.kinds(), called.shown()
+    hang = called.findings("hang")[0]
+    assert hang["position"]["phase"] == "without_model_file"
+    assert any("LOADING" in line for line in hang["evidence"])
+
+
+def test_after_a_failed_reload_the_server_will_not_stop(tmp_path: Path) -> None:
+    called = run_scenario("failed-reload", tmp_path)
+    assert called.exit_code == 1, called.shown()
+    assert called.kinds() == {"will_not_stop"}, called.shown()
