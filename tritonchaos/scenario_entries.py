@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, WithJsonSchema
 
 from tritonchaos.observations import Expectation, JsonValue, StepSpec
 from tritonchaos.plugin_forms import field_names, fields_as_json, unknown_name, validate_plugin
@@ -65,7 +65,8 @@ class StepEntry:
 
 
 def _one_or_more(value: JsonValue) -> JsonValue:
-    return value if isinstance(value, list) else [value]
+    # A tuple, as strict validation takes a list for one only straight from JSON.
+    return tuple(value) if isinstance(value, list) else (value,)
 
 
 def _compiled(text: str) -> str:
@@ -78,6 +79,12 @@ def _compiled(text: str) -> str:
 
 Regex = Annotated[str, AfterValidator(_compiled), Field(min_length=1)]
 HttpStatus = Annotated[int, Field(ge=100, le=599)]
+HttpStatuses = Annotated[
+    tuple[HttpStatus, ...],
+    Field(min_length=1),
+    BeforeValidator(_one_or_more),
+    WithJsonSchema({"type": ["integer", "array"], "items": {"type": "integer"}}),
+]
 PositiveSeconds = Annotated[Seconds, Field(gt=0)]
 
 
@@ -86,14 +93,14 @@ class ExpectFields(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    status: Annotated[tuple[HttpStatus, ...], BeforeValidator(_one_or_more), Field(min_length=1)] | None = None
+    status: HttpStatuses | None = Field(None, description="HTTP status, or a list of those that are accepted.")
     error: Regex | None = Field(None, description="Regular expression, searched in the text of the refusal.")
     within: PositiveSeconds | None = Field(None, description="Longest time the reply may take.")
     state: Mapping[str, Literal["READY", "UNAVAILABLE", "LOADING", "UNLOADING", "ABSENT"]] = Field(
         default_factory=dict, description="Model -> state in the repository index after the step."
     )
     reason: Regex | None = Field(None, description="Regular expression, searched in the index's reason.")
-    outputs: Literal["match"] | None = None
+    outputs: Literal["match"] | None = Field(None, description="Every output element equals the expected one.")
 
 
 _EXPECT: Final = TypeAdapter(ExpectFields)

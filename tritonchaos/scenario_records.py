@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from tritonchaos.observations import Arm, JsonValue
+from tritonchaos.problems import shown
 from tritonchaos.scenario_entries import PositiveSeconds, TargetEntry
 from tritonchaos.scenario_values import (
     Checks,
@@ -103,8 +104,11 @@ class Cycles(Record):
     @model_validator(mode="before")
     @classmethod
     def _from_number(cls, raw: Any) -> Any:
-        is_number = isinstance(raw, int | float | str) and not isinstance(raw, bool)
-        return {"at_least": raw, "at_most": raw} if is_number else raw
+        if isinstance(raw, Mapping | Cycles):
+            return raw
+        if isinstance(raw, bool) or not isinstance(raw, int):
+            raise ValueError(f"found {shown(raw)}, expected a number or a mapping with at_least, at_most and until")
+        return {"at_least": raw, "at_most": raw}
 
     @model_validator(mode="after")
     def _in_order(self) -> Cycles:

@@ -85,6 +85,8 @@ def problems_of(error: ValidationError, raw: JsonValue, path: YamlPath, keys_at:
     """
     merged: dict[tuple[YamlPath, str], Problem] = {}
     for said in error.errors(include_url=False):
+        if said["type"] == "too_short" and len(said["input"]) >= said["ctx"]["min_length"]:
+            continue  # pydantic does not count entries that are wrong, and these are told one by one
         problem = _problem(said, raw, path, keys_at)
         seen = merged.get((problem.path, problem.found))
         if seen is not None and seen.expected != problem.expected:
@@ -97,7 +99,7 @@ def problems_of(error: ValidationError, raw: JsonValue, path: YamlPath, keys_at:
 def _problem(said: Any, raw: JsonValue, path: YamlPath, keys_at: KeysAt | None) -> Problem:
     kind, loc, found = said["type"], tuple(said["loc"]), shown(said["input"])
     if kind == "missing":
-        return Problem((*path, *_existing(raw, loc[:-1])), f"no key {loc[-1]!r}", "it: it is required")
+        return Problem((*path, *_existing(raw, loc[:-1])), f"no key {loc[-1]!r}", "one: it is required")
     if kind == "extra_forbidden":
         keys = keys_at(loc[:-1]) if keys_at else Keys(())
         return keys.problem((*path, *loc[:-1]), str(loc[-1]))
