@@ -99,6 +99,15 @@ class RunStore:
             self._write_held()
             self._database.execute("COMMIT")
 
+    def update_facts(self, facts: RunFacts) -> None:
+        """Replace the run's facts by more complete ones; safe on disk after the next `commit`.
+
+        Raises:
+            StoreError: The disk is full or cannot be written.
+        """
+        with self._lock:
+            self._put(run_layout.KEY_FACTS, to_plain(facts))
+
     def remember(self, key: str, value: JsonValue) -> None:
         """Keep a fact for `tritonchaos clean`, safe against a kill at once (and with it everything so far).
 

@@ -79,6 +79,13 @@ def test_a_closed_store_takes_nothing_more(tmp_path):
         store.commit()
 
 
+def test_facts_can_be_completed_once_the_server_has_started(tmp_path):
+    complete = facts(target={"target": "local", "gpu_uuids": "GPU-1,GPU-2"}, unavailable={})
+    with RunStore.create(tmp_path / "run", facts(), "") as store:
+        store.update_facts(complete)
+    assert open_history(tmp_path / "run").facts == complete
+
+
 def test_what_was_remembered_is_kept_apart_from_the_history(tmp_path):
     with RunStore.create(tmp_path / "run", facts(), "") as store:
         store.remember("server", {"pid": 17, "start_time": 123.5})

@@ -1,0 +1,18 @@
+"""What reports show, computed once: the results document, the notes, the headline and the post-unload table."""
+
+from tritonchaos.summary.finished import FinishedRun, finish
+from tritonchaos.summary.notes import variant_sentences
+from tritonchaos.summary.table import LeftOut, PhaseCount, TableBlock, TableRow
+from tritonchaos.summary.texts import printable, without_folders
+
+__all__ = [
+    "FinishedRun",
+    "LeftOut",
+    "PhaseCount",
+    "TableBlock",
+    "TableRow",
+    "finish",
+    "printable",
+    "variant_sentences",
+    "without_folders",
+]
