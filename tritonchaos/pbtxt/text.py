@@ -185,7 +185,8 @@ def _assign_list(text: str, path: Path, values: list[JsonValue]) -> str:
     *parents, hop = path
     container = _container(text, path)
     if container is None or not container.named(hop.field.name):
-        return _create(text, path, values)
+        # None there and none wanted, unless the messages that lead there are to be made.
+        return text if container is not None and not values else _create(text, path, values)
     for index in reversed(range(len(values), len(_elements(container, hop.field.name)))):
         text = _delete_element(text, (*parents, hop.at(index)), keeps_brackets=True)
     for index, value in enumerate(values):
@@ -197,7 +198,8 @@ def _assign_map(text: str, path: Path, values: Mapping[str | int, JsonValue]) ->
     *parents, hop = path
     container = _container(text, path)
     if container is None or not container.named(hop.field.name):
-        return _create(text, path, values)
+        # None there and none wanted, unless the messages that lead there are to be made.
+        return text if container is not None and not values else _create(text, path, values)
     keys = {_key(text, element.value, hop): None for element in _elements(container, hop.field.name)}
     for key in keys:
         if key not in values:
