@@ -83,7 +83,7 @@ class Finding:
         """Identity of the defect: a hash of kind, checker, metric, step and title without its numbers."""
         title = re.sub(r"\d+(?:\.\d+)?", "#", self.title)
         parts = (self.kind, self.checker, self.metric or "", self.step or "", title)
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
