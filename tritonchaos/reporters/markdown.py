@@ -122,7 +122,7 @@ def _post_unload(run: FinishedRun) -> Iterator[str]:
         header = ("phase", "arm", "cycle", "load", "unload", f"used ({unit})", f"delta to baseline ({unit})", "")
         yield table(header, [row for block in run.blocks for row in _block_rows(block, metric)])
     if any(block.left_out for block in run.blocks):
-        yield "All cycles are in `results.json`."
+        yield "All measured cycles are in `results.json`."
 
 
 def _block_rows(block: TableBlock, metric: str) -> Iterator[tuple[str, ...]]:
