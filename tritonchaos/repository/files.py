@@ -17,6 +17,7 @@ LINKED_BYTES: Final = 64 * MIB
 # A server in a container may run as another user, who must be able to read.
 FILE_MODE: Final = 0o644
 DIRECTORY_MODE: Final = 0o755
+_EXECUTABLE_MODE: Final = 0o755
 _READABLE_BY_ALL: Final = 0o444
 _EXECUTABLE: Final = 0o111
 _LONGEST_NAME: Final = 200
@@ -113,7 +114,7 @@ def link_or_copy(source: Path, place: Path) -> None:
 def copy_file(source: Path, place: Path) -> None:
     """Copy a file's content, following a symlink; readable by everybody, executable if it was."""
     shutil.copyfile(source, place)
-    place.chmod(FILE_MODE | (source.stat().st_mode & _EXECUTABLE))
+    place.chmod(_EXECUTABLE_MODE if source.stat().st_mode & _EXECUTABLE else FILE_MODE)
 
 
 def remove(place: Path) -> None:
