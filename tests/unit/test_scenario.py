@@ -1,0 +1,552 @@
+"""Reading scenario files: what is accepted, and how each mistake is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonchaos.errors import ScenarioError
+from tritonchaos.observations import Arm, Expectation
+from tritonchaos.plugins import STEPS, Contract, Registry, Seconds, Workbench, load_plugins
+from tritonchaos.scenario import Families, Scenario, build_plugin, json_schema, load_scenario, parse_scenario
+from tritonchaos.shipped import shipped_folder
+
+load_plugins()
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A server of this machine."""
+
+    name: ClassVar[str] = "local"
+    server_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Judges growth."""
+
+    name: ClassVar[str] = "memory_growth"
+    limit: int = 0
+
+    def watch(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shake:
+    """Shake a model.
+
+    Attributes:
+        model: Which one.
+        pause: How long to wait,
+            in between.
+    """
+
+    name: ClassVar[str] = "shake"
+    contract: ClassVar[Contract] = Contract.UNDOCUMENTED
+    model: str
+    pause: Seconds = 1.0
+
+    def apply(self, bench: Workbench) -> None: ...
+
+
+class Plain:
+    """Judges plainly."""
+
+    name: ClassVar[str] = "plain"
+
+
+def families(*more_checkers: type) -> Families:
+    steps: Registry[Any] = Registry("steps")
+    targets: Registry[Any] = Registry("targets")
+    checkers: Registry[Any] = Registry("checkers")
+    for name in STEPS.names():
+        steps.register(STEPS[name])
+    steps.register(Shake)
+    targets.register(Local)
+    for checker in (Growth, Plain, *more_checkers):
+        checkers.register(checker)
+    return Families(targets=targets, steps=steps, checkers=checkers)
+
+
+HEAD = "scenario: s\nmodels: {m: {template: identity}, n: {template: identity}}\n"
+ONE_PHASE = "phases:\n  - {phase: p, cycles: 2, each: [{load: m}]}\n"
+
+
+def parse(text: str) -> Scenario:
+    return parse_scenario(text, "s.yaml", families=families())
+
+
+def steps(*written: str) -> str:
+    return HEAD + "phases:\n  - phase: p\n    steps:\n" + "".join(f"      - {step}\n" for step in written)
+
+
+def one(phase: str) -> str:
+    return f"{HEAD}phases: [{{phase: p, {phase}}}]\n"
+
+
+def top(line: str) -> str:
+    return f"{HEAD}{line}\n{ONE_PHASE}"
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(ScenarioError) as error:
+        parse(text)
+    return error.value.message
+
+
+# --- accepted ------------------------------------------------------------------------------------
+
+DESIGN_EXAMPLE = """
+scenario: failed-load
+about: https://github.com/triton-inference-server/server/issues/8969
+seed: 1
+target:
+  - docker: {image: "nvcr.io/nvidia/tritonserver:26.07-py3", gpus: [0], shm_size: 1GiB, network: none, user: caller}
+  - local: {}
+server: {flags: {disable-auto-complete-config: true}}
+models:
+  ident:
+    template: identity
+    parameters: {datatype: FP32, dims: [16777216]}
+phases:
+  - phase: baseline
+    arm: control
+    cycles: {at_least: 3, at_most: 30, until: flat}
+    each: [{load: ident}, {unload: ident}]
+  - phase: wrong_output_datatype
+    arm: treatment
+    cycles: {at_least: 6, at_most: 200, until: verdict}
+    before: [{edit_config: {model: ident, set: {"output[0].data_type": TYPE_INT32}}}]
+    each:
+      - load: {model: ident, expect: {error: "unexpected datatype TYPE_FP32 for inference output 'OUTPUT'"}}
+      - unload: ident
+  - phase: restored
+    arm: control
+    cycles: 1
+    before: [{restore: ident}]
+    each: [{load: ident}, {unload: ident}]
+  - phase: after_exit
+    steps: [{stop_server: {}}, {sample: {name: after_exit}}]
+check: [memory_growth, plain]
+"""
+
+
+def test_the_example_of_the_design_is_read_as_written():
+    scenario = parse(DESIGN_EXAMPLE)
+    assert [phase.phase for phase in scenario.phases] == ["baseline", "wrong_output_datatype", "restored", "after_exit"]
+    assert [(entry.name, entry.missing) for entry in scenario.target] == [
+        ("docker", "not in this version"),
+        ("local", ""),
+    ]
+    load = scenario.phases[1].each[0]
+    assert load.spec.expect == Expectation(
+        "fields", error="unexpected datatype TYPE_FP32 for inference output 'OUTPUT'"
+    )
+    assert scenario.phases[1].before[0].step.set == {"output[0].data_type": "TYPE_INT32"}
+    assert scenario.phases[3].steps[1].spec.fields == {"name": "after_exit"}
+    assert scenario.server.flags == {"disable-auto-complete-config": True}
+    assert scenario.models["ident"].parameters == {"datatype": "FP32", "dims": [16777216]}
+    assert scenario.text == DESIGN_EXAMPLE
+
+
+def test_all_keys_of_this_version_are_read():
+    scenario = parse(
+        HEAD
+        + """
+deadline: 5s
+server: {mode: explicit, env: {A: x, B: 2}, startup_deadline: 2min}
+sample: {count: 5, metrics: [host_private_bytes], settle: {at_most: 500ms}}
+known: [{server: "<2.60", finding: hang, about: "https://example.org/1"}]
+check: [plain, memory_growth: {limit: 3}]
+phases:
+  - phase: pairs
+    when: leak
+    warm_up_cycles: 2
+    cycles: {at_least: 3, at_most: 9, until: verdict}
+    arms:
+      mode: coin
+      control: {each: [{load: m}]}
+      treatment: {before: [restore], each: [{load: {model: m, expect: any, deadline: 1min}}], after: [settle]}
+    meanwhile: [{track: traffic, each: [{infer: {model: n, expect: {outputs: match}}}], workers: 1, stop: {with: main}}]
+"""
+    )
+    phase = scenario.phases[0]
+    assert phase.arms is not None and phase.cycles is not None
+    treatment = phase.arms.treatment
+    assert (treatment.each[0].spec.deadline_s, treatment.before[0].spec.deadline_s) == (60.0, 5.0)
+    assert (phase.cycles.at_least, phase.cycles.at_most, phase.cycles.until) == (3, 9, "verdict")
+    assert phase.meanwhile[0].each[0].spec.expect.outputs == "match"
+    assert scenario.server.startup_deadline_s == 120.0
+    assert dict(scenario.server.env) == {"A": "x", "B": "2"}
+    assert (scenario.sample.count, scenario.sample.settle_at_most_s) == (5, 0.5)
+    assert scenario.known_entries() == [{"server": "<2.60", "finding": "hang", "about": "https://example.org/1"}]
+    assert scenario.check[1].fields == {"limit": 3}
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("ok", Expectation()),
+        ("any", Expectation("any")),
+        ("{status: 400}", Expectation("fields", status=(400,))),
+        ("{status: [400, 500], within: 250ms}", Expectation("fields", status=(400, 500), within_s=0.25)),
+        ("{state: {m: ABSENT}, reason: unloaded}", Expectation("fields", state={"m": "ABSENT"}, reason="unloaded")),
+    ],
+)
+def test_expect(written: str, expected: Expectation):
+    scenario = parse(steps(f"load: {{model: m, expect: {written}}}"))
+    assert scenario.phases[0].steps[0].spec.expect == expected
+
+
+def test_the_three_forms_of_a_step_are_the_same_step():
+    entries = parse(steps("shake: m", "shake: {model: m}", "shake: {model: m, via: http}")).phases[0].steps
+    assert {entry.step for entry in entries} == {Shake("m")}
+    assert entries[0].spec.fields == {"model": "m", "pause": 1.0}
+    assert entries[0].spec.undocumented
+    assert entries[0].spec.model == "m"
+
+
+def test_models_of_a_users_repository_may_be_used():
+    text = "scenario: s\nphases:\n  - {phase: p, steps: [{load: theirs}]}\n"
+    assert parse_scenario(text, "s.yaml", ["theirs"], families()).phases[0].steps[0].spec.model == "theirs"
+    assert "unknown model 'theirs'" in refusal(text)
+
+
+def test_overrides_leave_the_scenario_itself_alone():
+    scenario = parse(HEAD + "seed: 3\ntarget: [{local: {server_path: /a}}, docker]\n" + ONE_PHASE)
+    changed = scenario.with_overrides(seed=9, variant="python")
+    assert (changed.seed, {model.variant for model in changed.models.values()}) == (9, {"python"})
+    assert (scenario.seed, {model.variant for model in scenario.models.values()}) == (3, {None})
+    alone = scenario.with_target("local", {"server_path": "/b"}).target
+    assert [(entry.name, entry.fields) for entry in alone] == [("local", {"server_path": "/b"})]
+    assert changed.text == scenario.text
+
+
+def test_anchors_and_aliases_of_whole_values():
+    scenario = parse(
+        HEAD + "phases:\n  - {phase: a, cycles: 1, each: &e [load: m]}\n  - {phase: b, cycles: 1, each: *e}\n"
+    )
+    assert scenario.phases[0].each == scenario.phases[1].each
+
+
+def test_words_that_only_look_like_numbers_stay_words():
+    scenario = parse(HEAD + "server: {env: {A: 1:30, B: 2026-01-01, C: 010}}\n" + ONE_PHASE)
+    assert dict(scenario.server.env) == {"A": "1:30", "B": "2026-01-01", "C": "010"}
+
+
+# --- refused -------------------------------------------------------------------------------------
+
+REFUSED = {
+    "unknown key": (top("chek: []"), "s.yaml:3:1: chek: found the unknown key 'chek'", "did you mean 'check'?"),
+    "misspelt step": (steps("lode: m"), "s.yaml:6:9: phases[0].steps[0].lode: found the unknown step 'lode'", "'load'"),
+    "misspelt field": (
+        steps("load: {modell: m}"),
+        "6:16: phases[0].steps[0].load.modell: found the unknown key",
+        "'model'?",
+    ),
+    "missing field": (steps("load"), "6:9: phases[0].steps[0]: found no key 'model'"),
+    "wrong type": (steps("load: {model: 5}"), "6:23: phases[0].steps[0].load.model: found 5, expected text"),
+    "truth value for a number": (steps("infer: {model: m, count: yes}"), "found true, expected a whole number"),
+    "text for a number": (top("seed: '1'"), "3:7: seed: found '1', expected a whole number"),
+    "bad unit": (steps("wait: 3 parsecs"), "6:9: phases[0].steps[0].wait.seconds: found '3 parsecs'", "30s"),
+    "bad unit in a mapping": (
+        steps("load: {model: m, deadline: 5x}"),
+        "6:36: phases[0].steps[0].load.deadline: found '5x'",
+    ),
+    "deadline zero": (steps("load: {model: m, deadline: 0}"), "load.deadline: found 0, expected more than 0"),
+    "two steps in one": (steps("{load: m, unload: m}"), "found a mapping with load, unload, expected one step"),
+    "option beside the step": (steps("{load: m, expect: any}"), "found a mapping with load, expect", "indent expect"),
+    "unknown model": (
+        steps("load: mm"),
+        "6:15: phases[0].steps[0].load: found the unknown model 'mm', expected one of m, n",
+    ),
+    "restore of an unknown model": (steps("restore: x"), "found the unknown model 'x'", "--model-repository"),
+    "edit of an unknown model": (
+        steps("edit_config: {model: x, set: {}}"),
+        "edit_config.model: found the unknown model 'x'",
+    ),
+    "state of an unknown model": (
+        steps("load: {model: m, expect: {state: {x: READY}}}"),
+        "expect.state.x: found the unknown model 'x'",
+    ),
+    "bad regular expression": (steps("load: {model: m, expect: {error: '('}}"), "expected a regular expression"),
+    "unknown expect": (steps("load: {model: m, expect: okay}"), "found 'okay', expected ok, any or a mapping"),
+    "no such status": (steps("load: {model: m, expect: {status: 2}}"), "expect.status: found 2, expected at least 100"),
+    "own rule of a step": (steps("wait_for: {}"), "found neither or both of `model` and `server`"),
+    "no cycles": (one("each: [settle]"), "phases[0]: found no key 'cycles'"),
+    "zero cycles": (one("cycles: 0, each: [settle]"), "cycles: found 0, expected at least 1"),
+    "negative cycles": (one("cycles: -2, each: [settle]"), "cycles: found -2, expected at least"),
+    "cycles as a truth value": (one("cycles: yes, each: [settle]"), "cycles: found true"),
+    "verdict without at_most": (
+        HEAD + "check: [memory_growth]\nphases: [{phase: p, cycles: {until: verdict}, each: [settle]}]\n",
+        "phases[0].cycles: found no key 'at_most'",
+    ),
+    "verdict without a check that can give it": (
+        HEAD + "check: [plain]\nphases: [{phase: p, cycles: {at_most: 3, until: verdict}, each: [settle]}]\n",
+        "phases[0].cycles.until: found verdict with no such check",
+        "exactly one check that can end a phase: one of memory_growth",
+    ),
+    "more than until": (
+        one("cycles: {at_least: 2, at_most: 3}, each: [settle]"),
+        "found no key 'until'",
+    ),
+    "wrong order": (
+        one("cycles: {at_least: 9, at_most: 3, until: flat}, each: [settle]"),
+        "found at_least 9 above at_most 3",
+    ),
+    "each and steps": (one("cycles: 1, each: [settle], steps: [settle]"), "both each and steps"),
+    "nothing to do": (one("cycles: 1"), "phases[0]: found none of each, arms, steps"),
+    "arm and arms": (
+        one("cycles: 1, arm: control, arms: {control: {each: [settle]}, treatment: {each: [settle]}}"),
+        "arm: found arm beside arms",
+    ),
+    "cycles of steps": (one("cycles: 1, steps: [settle]"), "found cycles beside steps"),
+    "same phase twice": (HEAD + ONE_PHASE + "  - {phase: p, steps: [settle]}\n", "the phase 'p' a second time"),
+    "unknown when": (one("when: leek, steps: [settle]"), "when: found 'leek'", "'leak'"),
+    "unknown arm": (one("cycles: 1, arm: contrl, each: [settle]"), "arm: found 'contrl'", "'control'"),
+    "track main": (
+        one("steps: [settle], meanwhile: [{track: main, each: [settle]}]"),
+        "meanwhile[0].track: found 'main'",
+    ),
+    "no phases": (HEAD + "phases: []\n", "phases: found an empty list, expected at least 1 entries"),
+    "empty list of steps": (one("steps: []"), "steps: found an empty list"),
+    "unknown target": (top("target: [lokal]"), "target[0]: found the unknown target 'lokal'", "'local'"),
+    "unknown field of a target": (top("target: [{local: {x: 1}}]"), "target[0].local.x: found the unknown"),
+    "docker that is no mapping": (top("target: [{docker: 5}]"), "target[0].docker: found 5", "a mapping"),
+    "unknown check": (
+        HEAD + "check: [memory_grow]\n" + ONE_PHASE,
+        "check[0]: found the unknown checker",
+        "'memory_growth'",
+    ),
+    "unknown finding": (top("known: [{finding: hng, about: x}]"), "known[0].finding: found 'hng'", "hang"),
+    "bad version range": (top("known: [{server: '2.6', finding: hang, about: x}]"), "found '2.6'", "<2.60"),
+    "flag with dashes": (top("server: {flags: {--x: 1}}"), "found '--x'", "without dashes"),
+    "truth value in the environment": (top("server: {env: {A: true}}"), "server.env.A: found true", "quotes"),
+    "scenario name that is a path": ("scenario: ../x\n" + ONE_PHASE, "scenario: found '../x'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_with_place_found_and_expected(case: str):
+    text, *told = REFUSED[case]
+    message = refusal(text)
+    assert [part for part in told if part not in message] == []
+    for line in message.splitlines():
+        source, number, column, rest = line.split(":", 3)
+        assert source == "s.yaml" and number.isdigit() and column.isdigit()
+        assert ": found " in rest and ", expected " in rest
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a\\\\b", "..", ".hidden", "", "a\\0b", " a", "x" * 201, "a..b"])
+def test_a_model_name_can_never_leave_the_repository(name: str):
+    assert "expected a model name" in refusal(f'scenario: s\nmodels: {{"{name}": {{template: t}}}}\n{ONE_PHASE}')
+
+
+LATER = {
+    "vary": "vary: {a: [1]}\n" + ONE_PHASE,
+    "faults": "faults: 3\n" + ONE_PHASE,
+    "ledger": "ledger: {}\n" + ONE_PHASE,
+    "localise": "localise: yes\n" + ONE_PHASE,
+    "measure": "measure: []\n" + ONE_PHASE,
+    "amplify": "phases: [{phase: p, steps: [settle], amplify: 3}]\n",
+    "gap": "phases: [{phase: p, steps: [settle], gap: 3}]\n",
+    "fresh": "phases: [{phase: p, steps: [settle], fresh: cycle}]\n",
+    "workers": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], workers: 2}]}]\n",
+    "rate": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], rate: 5/s}]}]\n",
+    "start": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], start: {}}]}]\n",
+    "stop": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], stop: {after: 3s}}]}]\n",
+    "via": "phases: [{phase: p, steps: [load: {model: m, via: grpc}]}]\n",
+    "every": "phases: [{phase: p, steps: [load: {model: m, every: 100}]}]\n",
+    "record": "phases: [{phase: p, steps: [load: {model: m, record: x}]}]\n",
+    "request": "phases: [{phase: p, steps: [request: {method: GET}]}]\n",
+    "put_file": "phases: [{phase: p, steps: [put_file: {}]}]\n",
+    "signal": "phases: [{phase: p, steps: [signal: {}]}]\n",
+    "repeat": "phases: [{phase: p, steps: [repeat: {times: 3}]}]\n",
+    "together": "phases: [{phase: p, steps: [together: {}]}]\n",
+    "version": "phases: [{phase: p, steps: [load: {model: m, expect: {version: 1}}]}]\n",
+    "not_log": "phases: [{phase: p, steps: [load: {model: m, expect: {not_log: x}}]}]\n",
+    "poll": "server: {mode: poll}\n" + ONE_PHASE,
+    "ulimits": "server: {ulimits: {}}\n" + ONE_PHASE,
+}
+
+
+@pytest.mark.parametrize("key", LATER)
+def test_what_later_versions_add_is_refused_as_such(key: str):
+    message = refusal(HEAD + LATER[key])
+    assert "not in this version" in message
+    assert key in message
+    assert len(message.splitlines()) == 1
+
+
+def test_a_model_of_ones_own_is_for_a_later_version():
+    assert "models.x.path: found the key 'path', which is not in this version" in refusal(
+        "scenario: s\nmodels: {x: {path: ./m}}\n" + ONE_PHASE.replace("load: m", "load: x")
+    )
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines():
+    message = refusal(
+        "scenario: 5\nseed: x\nmodels: {m: {}}\ncheck: [nope]\nphases: [{phase: p, cycles: 0, each: [lode]}]\n"
+    )
+    assert [line.split(":")[1] for line in message.splitlines()] == ["1", "2", "3", "4", "5", "5"]
+
+
+def test_no_more_than_twenty_mistakes_are_told():
+    lines = refusal(steps(*["lode: m"] * 30)).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "s.yaml: and 10 more"
+
+
+# --- YAML itself ---------------------------------------------------------------------------------
+
+BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(20)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "1:1: (YAML): found an empty document"),
+        ("# only a comment\n", "found an empty document"),
+        ("- a\n", "found a list of 1, expected a mapping"),
+        ("scenario:\n\tb: 1\n", "2:1: (YAML): found a tab, expected spaces"),
+        ("a: [1\nb: 2\n", "2:2: (YAML): found a mistake"),
+        ("a: 1\n---\nb: 2\n", "2:1: (YAML): found a second document"),
+        ("scenario: a\nscenario: b\n", "2:1: scenario: found the key a second time"),
+        ("a: \x00\n", "1:4: (YAML): found character 0"),
+        ('a: "\\U00110000"\n', "found an impossible escape"),
+        ('a: "\\ud800"\n', "a: found half a character"),
+        ("a: !!python/object/apply:os.system [x]\n", "1:4: a: found the tag !!python/object/apply:os.system"),
+        ("a: *b\n", "found a mistake: found undefined alias"),
+        ("a: {<<: {b: 1}}\n", "found the merge key <<"),
+        ("1: a\n", "found the key 1, expected a name as key"),
+        ("a: 99999999999999999999\n", "expected a whole number of at most 64 bits"),
+        ("[" * 5000, "more than 64 levels of nesting"),
+        ("a: &a [*a]\n", "more than 64 levels of nesting"),
+        (BOMB, "more than 10000 values, aliases written out"),
+        ("a: [" + "1," * 20_000 + "]\n", "more than 10000 values"),
+        ("a: " + "x" * 1_100_000, "expected at most 1048576"),
+    ],
+)
+def test_yaml_that_cannot_be_a_scenario(text: str, told: str):
+    assert told in refusal(text)
+
+
+def test_a_file_that_is_not_utf8_or_not_there(tmp_path: Path):
+    file = tmp_path / "s.yaml"
+    file.write_bytes(b"scenario: a\nabout: \xff\n")
+    with pytest.raises(ScenarioError, match=r"s\.yaml:2:8: .*found byte 0xff, expected UTF-8"):
+        load_scenario(file)
+    with pytest.raises(ScenarioError, match="expected a scenario file"):
+        load_scenario(tmp_path / "none.yaml")
+    with pytest.raises(ScenarioError, match="expected a scenario file"):
+        load_scenario(tmp_path)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = ["scenario", "seed", "target", "server", "models", "phases", "sample", "known", "check", "deadline"]
+PHASE_KEYS = ["phase", "arm", "cycles", "each", "before", "steps", "arms", "meanwhile", "when", "load", "expect"]
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), json_values))
+def test_whatever_a_file_says_only_scenario_errors_come_out(raw: Mapping[str, Any]):
+    whole = {"scenario": "s", "phases": [{"phase": "p", "steps": ["settle"]}], **raw}
+    try:
+        parse(json.dumps(whole))
+    except ScenarioError as error:
+        assert "found" in error.message
+
+
+@given(st.dictionaries(st.sampled_from(PHASE_KEYS), json_values), json_values)
+def test_whatever_a_phase_says_only_scenario_errors_come_out(phase: Mapping[str, Any], step: Any):
+    whole = {"scenario": "s", "phases": [{"phase": "p", "cycles": 1, "each": [{"load": step}, step], **phase}, phase]}
+    with pytest.raises(ScenarioError):
+        parse(json.dumps(whole))
+
+
+@given(st.text(max_size=60))
+def test_whatever_a_text_says_only_scenario_errors_come_out(text: str):
+    with pytest.raises(ScenarioError):
+        parse("? " + text)
+
+
+# --- plug-ins and the schema ---------------------------------------------------------------------
+
+
+def test_a_plugin_is_built_from_any_of_its_forms():
+    known = families()
+    assert build_plugin(known.checkers, "memory_growth", None, "check") == Growth()
+    assert build_plugin(known.checkers, "memory_growth", 4, "check") == Growth(4)
+    assert build_plugin(known.steps, "shake", {"model": "m", "pause": "2min"}, "step") == Shake("m", 120.0)
+    assert isinstance(build_plugin(known.checkers, "plain", {}, "check"), Plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "told"),
+    [
+        ("memory_growth", {"limitt": 3}, "check 1: limitt: found the unknown key 'limitt'"),
+        ("memory_growth", {"limit": "3"}, "check 1: limit: found '3', expected a whole number"),
+        ("memory_growth", [1], "check 1: found a list of 1, expected a mapping with limit"),
+        ("plain", {"x": 1}, "check 1: x: found the unknown key 'x'"),
+        ("plain", 3, "check 1: found 3, expected nothing"),
+        ("plane", None, "check 1: found the unknown checker 'plane'"),
+    ],
+)
+def test_a_plugin_that_cannot_be_built_says_why(name: str, fields: Any, told: str):
+    with pytest.raises(ScenarioError) as error:
+        build_plugin(families().checkers, name, fields, "check 1")
+    assert told in error.value.message
+
+
+def references(schema: Any) -> set[str]:
+    if isinstance(schema, dict):
+        found = {schema["$ref"]} if "$ref" in schema else set()
+        return found.union(*(references(value) for value in schema.values()))
+    return set().union(*(references(item) for item in schema)) if isinstance(schema, list) else set()
+
+
+def test_the_schema_holds_every_plugin_with_its_fields_and_help():
+    schema = json.loads(json.dumps(json_schema(families())))
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    forms = schema["$defs"]["step"]["anyOf"]
+    assert {form["const"] for form in forms[:-1]} == set(families().steps.names())
+    shake = forms[-1]["properties"]["shake"]
+    assert shake["description"] == "Shake a model."
+    fields = shake["anyOf"][1]
+    assert list(fields["properties"]) == ["model", "pause", "expect", "deadline", "via"]
+    assert fields["properties"]["pause"]["description"] == "How long to wait, in between."
+    assert fields["required"] == ["model"]
+    assert "memory_growth" in schema["$defs"]["check"]["anyOf"][-1]["properties"]
+
+
+def test_every_reference_of_the_schema_leads_somewhere():
+    schema = json_schema()
+    names = {reference.removeprefix("#/$defs/") for reference in references(schema)}
+    assert {"step", "check", "target", "Phase"} <= names
+    assert names <= set(schema["$defs"])
+    assert "x-entry" not in json.dumps(schema)
+
+
+@pytest.mark.parametrize("file", sorted(shipped_folder("scenarios").glob("*.yaml")), ids=lambda file: file.stem)
+def test_shipped_scenarios_are_valid(file: Path):
+    scenario = load_scenario(file)
+    assert scenario.scenario == file.stem
+    assert scenario.model_fields_set <= set(json_schema()["properties"])
+
+
+def test_arms_default_to_none_in_the_record():
+    assert parse(HEAD + ONE_PHASE).phases[0].arm is None
+    assert parse(HEAD + ONE_PHASE.replace("cycles", "arm: control, cycles")).phases[0].arm is Arm.CONTROL

@@ -1,0 +1,205 @@
+"""The schedule: positions, coin-ordered pairs, warm-up cycles, randomness by seed alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from typing import Any, ClassVar
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonchaos.observations import Arm, Position
+from tritonchaos.plugins import Contract, Registry, Workbench
+from tritonchaos.scenario import Families, parse_scenario
+from tritonchaos.schedule import Cycle, Schedule, ScheduledPhase, ScheduledStep, describe, expand
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Leave a mark."""
+
+    name: ClassVar[str] = "mark"
+    contract: ClassVar[Contract] = Contract.DOCUMENTED
+    text: str
+    times: int = 1
+
+    def apply(self, bench: Workbench) -> None: ...
+
+
+def schedule(phases: str, seed: int = 1) -> Schedule:
+    steps: Registry[Any] = Registry("steps")
+    steps.register(Mark)
+    text = f"scenario: s\nseed: {seed}\nphases:\n{phases}"
+    return expand(parse_scenario(text, "s.yaml", families=Families(steps=steps)))
+
+
+def only(phases: str, seed: int = 1) -> ScheduledPhase:
+    return schedule(phases, seed).phases[0]
+
+
+def marks(steps: Any) -> list[str]:
+    return [scheduled.step.text for scheduled in steps]
+
+
+def arms(cycles: list[Cycle]) -> str:
+    return "".join(cycle.arm.value[0] for cycle in cycles)
+
+
+ONE_ARM = """
+  - phase: p
+    arm: control
+    cycles: {at_least: 2, at_most: 5, until: flat}
+    warm_up_cycles: 2
+    before: [mark: b]
+    each: [mark: e, {mark: {text: f, deadline: 3s, expect: any}}]
+    after: [mark: a]
+    meanwhile: [{track: side, each: [mark: s, mark: t]}]
+"""
+
+PAIRS = """
+  - phase: p
+    cycles: 40
+    warm_up_cycles: {warm_up}
+    arms:
+      control: {{before: [mark: cb], each: [mark: c], after: [mark: ca]}}
+      treatment: {{before: [mark: tb], each: [mark: t], after: [mark: ta]}}
+"""
+
+
+def test_one_arm_has_warm_up_cycles_first_and_counts_on():
+    phase = only(ONE_ARM)
+    cycles = list(phase.cycles())
+    assert [cycle.number for cycle in cycles] == list(range(7))
+    assert [cycle.is_warm_up for cycle in cycles] == [True] * 2 + [False] * 5
+    assert {cycle.arm for cycle in cycles} == {Arm.CONTROL}
+    assert (phase.kind, phase.arm, phase.at_least, phase.at_most, phase.until) == ("cycles", Arm.CONTROL, 2, 5, "flat")
+
+
+def test_positions_and_specs():
+    phase = only(ONE_ARM)
+    cycle = next(islice(phase.cycles(), 3, None))
+    assert [step.position for step in cycle.steps] == [
+        Position("p", Arm.CONTROL, 3, "main", 0),
+        Position("p", Arm.CONTROL, 3, "main", 1),
+    ]
+    assert cycle.steps[0].step == Mark("e")
+    spec = cycle.steps[1].spec
+    assert (spec.fields, spec.expect.kind, spec.deadline_s) == ({"text": "f", "times": 1}, "any", 3.0)
+    assert [step.position for step in phase.before()] == [Position("p", Arm.CONTROL, None, "main", 0)]
+    # The numbers go on, so that no two steps of a phase share a position.
+    assert [step.position for step in phase.after()] == [Position("p", Arm.CONTROL, None, "main", 1)]
+    assert list(phase.steps()) == []
+
+
+def test_tracks_repeat_by_round():
+    track = only(ONE_ARM).tracks[0]
+    assert track.name == "side"
+    assert marks(track.iteration(7)) == ["s", "t"]
+    assert [step.position for step in track.iteration(7)] == [
+        Position("p", Arm.CONTROL, 7, "side", 0),
+        Position("p", Arm.CONTROL, 7, "side", 1),
+    ]
+
+
+def test_an_arm_on_its_own_is_on_trial():
+    assert only("  - {phase: p, cycles: 1, each: [mark: x]}\n").arm is Arm.TREATMENT
+
+
+def test_plain_steps_belong_to_no_arm_and_no_cycle():
+    phase = only("  - {phase: p, when: leak, steps: [mark: x, mark: y]}\n")
+    assert (phase.kind, phase.arm, phase.when, phase.at_most) == ("steps", None, "leak", 0)
+    assert marks(phase.steps()) == ["x", "y"]
+    assert [step.position for step in phase.steps()] == [
+        Position("p", None, None, "main", 0),
+        Position("p", None, None, "main", 1),
+    ]
+    assert list(phase.cycles()) == []
+
+
+@given(seed=st.integers(0, 2**32), warm_up=st.integers(0, 5))
+def test_each_pair_has_one_cycle_of_each_arm(seed: int, warm_up: int):
+    cycles = list(only(PAIRS.format(warm_up=warm_up), seed).cycles())
+    assert [cycle.number for cycle in cycles] == list(range(warm_up + 80))
+    assert [cycle.is_warm_up for cycle in cycles] == [True] * warm_up + [False] * 80
+    assert arms(cycles[:warm_up]) == ("ct" * 3)[:warm_up]
+    judged = arms(cycles[warm_up:])
+    assert {judged[i : i + 2] for i in range(0, 80, 2)} <= {"ct", "tc"}
+
+
+@given(seed=st.integers(0, 2**32), warm_up=st.integers(0, 3))
+def test_before_and_after_run_when_the_arm_changes_and_only_then(seed: int, warm_up: int):
+    phase = only(PAIRS.format(warm_up=warm_up), seed)
+    previous = ""
+    last = None
+    for cycle in phase.cycles():
+        arm = cycle.arm.value[0]
+        change = [f"{previous}a"] * bool(previous) + [f"{arm}b"] if arm != previous else []
+        assert marks(cycle.steps) == [*change, arm]
+        assert [step.position.step_number for step in cycle.steps] == list(range(len(cycle.steps)))
+        assert {step.position.arm for step in cycle.steps} == {cycle.arm}
+        previous, last = arm, cycle
+    assert last is not None
+    assert marks(phase.after()) == marks(phase.after(last.arm)) == [f"{previous}a"]
+    assert marks(phase.before()) == []
+
+
+def test_a_phase_of_pairs_that_ended_early_is_left_by_its_last_arm():
+    phase = only(PAIRS.format(warm_up=0))
+    assert (marks(phase.after(Arm.CONTROL)), marks(phase.after(Arm.TREATMENT))) == (["ca"], ["ta"])
+    assert (phase.arm, phase.at_least, phase.at_most) == (None, 40, 40)
+
+
+def test_the_coin_is_fair_and_differs_by_seed_and_phase():
+    first = Counter(next(only(PAIRS.format(warm_up=0), seed).cycles()).arm for seed in range(400))
+    assert 150 < first[Arm.CONTROL] < 250
+    orders = {arms(list(only(PAIRS.format(warm_up=0), seed).cycles())) for seed in range(20)}
+    assert len(orders) == 20
+    two = schedule(PAIRS.format(warm_up=0) + PAIRS.format(warm_up=0).replace("phase: p", "phase: q"))
+    assert arms(list(two.phases[0].cycles())) != arms(list(two.phases[1].cycles()))
+
+
+def everything(whole: Schedule) -> list[tuple[Position, float]]:
+    steps: list[ScheduledStep] = []
+    for phase in whole.phases:
+        steps += [*phase.before(), *(step for cycle in phase.cycles() for step in cycle.steps), *phase.after()]
+        steps += [step for track in phase.tracks for number in range(3) for step in track.iteration(number)]
+    return [(step.position, step.random().random()) for step in steps]
+
+
+@given(seed=st.integers(-5, 2**40))
+def test_the_seed_decides_everything(seed: int):
+    phases = ONE_ARM + PAIRS.format(warm_up=1).replace("phase: p", "phase: q")
+    once, again = everything(schedule(phases, seed)), everything(schedule(phases, seed))
+    assert once == again
+    positions = [position for position, _ in once]
+    assert len(set(positions)) == len(positions)
+    assert len({draw for _, draw in once}) == len(once)
+    assert [draw for _, draw in everything(schedule(phases, seed + 1))] != [draw for _, draw in once]
+
+
+def test_a_step_draws_the_same_whatever_ran_before():
+    step = next(only(ONE_ARM).cycles()).steps[0]
+    step.random().random()
+    assert step.random().random() == step.random().random()
+    # Fixed for good: a recorded seed must mean the same in every later version.
+    assert step.random().random() == Random("1/p/main/0/0").random()
+
+
+def test_a_billion_cycles_cost_nothing_until_they_are_run():
+    phase = only("  - {phase: p, cycles: 1000000000, each: [mark: x]}\n")
+    assert [cycle.number for cycle in islice(phase.cycles(), 2)] == [0, 1]
+    lines = list(describe(schedule("  - {phase: p, cycles: 1000000000, each: [mark: x]}\n")))
+    assert lines[-1] == "  … and so on, up to 1000000000 cycles"
+
+
+def test_describe_shows_the_first_cycles_and_what_is_expected():
+    lines = list(describe(schedule(ONE_ARM)))
+    assert lines[:2] == ["scenario s, seed 1", ""]
+    assert lines[2] == "phase p: 2 to 5 control cycles until flat, 2 warm-up cycles in front"
+    assert '      1  mark text="f" -> any (at most 3 s)' in lines
+    assert "  cycle 2 (control)" in lines and "  cycle 3 (control)" not in lines
+    assert "  … and so on, up to 7 cycles" in lines
+    assert lines == list(describe(schedule(ONE_ARM)))
