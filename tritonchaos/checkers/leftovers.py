@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -131,7 +132,7 @@ def _jitter(values: Sequence[int], control: Sequence[int]) -> str | None:
 
 def _one_step(values: Sequence[int]) -> str | None:
     """A single rise, then unmoved for at least half of the cycles; falls are not looked at."""
-    rises = sum(after > before for before, after in zip(values, values[1:], strict=False))
+    rises = sum(after > before for before, after in itertools.pairwise(values))
     unmoved = next((at for at, value in enumerate(reversed(values)) if value != values[-1]), len(values))
     if rises > 1 or unmoved < max(_STEP_FLAT_FROM, len(values) / 2):
         return None
@@ -139,7 +140,7 @@ def _one_step(values: Sequence[int]) -> str | None:
 
 
 def _fell(values: Sequence[int]) -> bool:
-    return any(after < before for before, after in zip(values, values[1:], strict=False))
+    return any(after < before for before, after in itertools.pairwise(values))
 
 
 def _finding(series: JudgedSeries, readings: Sequence[CycleReading], history: History) -> Finding:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from tritonchaos.growth import Growth, JudgedSeries
+from tritonchaos.growth import Growth, GrowthState, JudgedSeries
 from tritonchaos.observations import Arm, History, MetricLost, Position, StepFinished
 from tritonchaos.plugins import CHECKERS, Advice
 from tritonchaos.post_unload import Channel, CycleReading, channel, cycle_readings, primary_metrics
@@ -141,6 +141,9 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
     )
     if state.verdict is Growth.LEAK:
         return _leak(assessment, watch, metric, history)
+    control = watch.series[metric].control_state()
+    if control.verdict is Growth.LEAK and metric in watch.deciding:
+        return _control_leak(assessment, control, metric, history)
     if state.verdict is Growth.STABLE:
         return _stable(assessment, watch, metric, history)
     return _with(assessment, Status.UNKNOWN, _joined(state.reason, *_remarks(watch, metric)))
@@ -153,6 +156,23 @@ def _leak(assessment: Assessment, watch: GrowthWatch, metric: str, history: Hist
         return _with(assessment, Status.UNKNOWN, reason)
     reason = _joined(finding.title, *_remarks(watch, metric))
     return _with(assessment, Status.FAIL, reason, findings=(finding,), counts=True)
+
+
+def _control_leak(assessment: Assessment, control: GrowthState, metric: str, history: History) -> Assessment:
+    """The arm that should be healthy leaks by itself, so that nothing can be said of the treatment."""
+    first = next(reading for reading in cycle_readings(history) if reading.is_judged and reading.arm is Arm.CONTROL)
+    grows = format_bytes(control.bytes_per_cycle or 0.0)
+    finding = Finding(
+        kind="leak",
+        checker=_NAME,
+        title=f"{metric} grows by {grows} per cycle in {first.phase}, a control arm",
+        metric=metric,
+        bytes_per_cycle=control.bytes_per_cycle,
+        interval_bytes_per_cycle=control.interval,
+        position=Position(first.phase, first.arm, first.cycle, "main", 0),
+        evidence=(f"rule {control.rule}, after {control.cycles_used} control cycles",),
+    )
+    return _with(assessment, Status.FAIL, finding.title, findings=(finding,))
 
 
 def _stable(assessment: Assessment, watch: GrowthWatch, metric: str, history: History) -> Assessment:

@@ -31,7 +31,7 @@ class JudgedSeries:
 
     def __init__(self, metric: str) -> None:
         self.metric = metric
-        self.judged: list[tuple[Arm, int]] = []
+        self._judged: list[tuple[int, Arm, int]] = []
         self.unsettled = 0
         self.missing = 0
         self._test: GrowthTest | None = None
@@ -59,8 +59,24 @@ class JudgedSeries:
         return self._footprint
 
     def values(self, arm: Arm) -> list[int]:
-        """Return the judged readings of one arm, in order."""
-        return [value for seen, value in self.judged if seen is arm]
+        """Return the judged readings of one arm, in order, of the last start of the server with treatment cycles."""
+        return [value for seen, value in self._readings() if seen is arm]
+
+    def _readings(self) -> list[tuple[Arm, int]]:
+        treated = [start for start, arm, _ in self._judged if arm is Arm.TREATMENT]
+        wanted = treated[-1] if treated else self._start_number
+        return [(arm, value) for start, arm, value in self._judged if start == wanted]
+
+    def control_state(self) -> GrowthState:
+        """Judge the control arm by itself, from what grew in its own cycles; it may leak as well."""
+        test, level = GrowthTest(quantum(self.metric), self._footprint, channel(self.metric)), 0
+        before: int | None = None
+        for arm, value in self._readings():
+            if arm is Arm.CONTROL:
+                level += 0 if before is None else value - before
+                test.see(level, Arm.TREATMENT)
+            before = value
+        return test.state
 
     def see(self, reading: CycleReading) -> GrowthState:
         """Take the next cycle."""
@@ -101,5 +117,5 @@ class JudgedSeries:
         self._test.interleaved = any(len(found) == 2 for found in self._arms_by_phase.values())
         self._test.footprint = self._footprint
         self.unsettled += self.metric in reading.unsettled
-        self.judged.append((reading.arm, value - self._taken_off))
+        self._judged.append((reading.start_number, reading.arm, value - self._taken_off))
         self._test.see(value - self._taken_off, reading.arm)

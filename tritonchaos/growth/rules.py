@@ -228,9 +228,21 @@ def flat_cycles_needed(trial: Trial) -> int:
     needed = float(_FLAT_CYCLES)
     if trial.channel is not Channel.HOST:
         needed *= trial.series.step / trial.quantum
-    if trial.steps:
-        needed = max(needed, 2 * max(gaps(trial.steps)))
-    return math.ceil(needed)
+    return math.ceil(max([needed, *(2 * gap for gap in _periods(trial))]))
+
+
+def _periods(trial: Trial) -> list[int]:
+    """Return the gaps that might be the period of a leak.
+
+    Host pages add up to a step every now and then: gaps count only from step to step, and where such steps at such gaps
+    would be more than the rate that 44 flat cycles exclude.
+    """
+    between = gaps(trial.steps)
+    if trial.channel is not Channel.HOST:
+        return between
+    excluded = trial.series.step * (1 - BETA ** (1 / _FLAT_CYCLES))
+    pairs = zip(trial.steps[1:], between[1:], strict=True)
+    return [gap for step, gap in pairs if step.size / gap >= excluded]
 
 
 def is_stable(trial: Trial) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tritonchaos.growth import rules
 from tritonchaos.growth.rules import Trial
+from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel
 from tritonchaos.units import format_bytes
 
@@ -28,6 +29,8 @@ def what_is_missing(trial: Trial, treatment_cycles: int) -> str:
         return f"readings vary by {_amount(trial, trial.series.step)}, too much to see a step: {cause}"
     if len(trial.steps) >= 2 and rules.flat_cycles(trial) * 2 < rules.flat_cycles_needed(trial):
         return _growing(trial)
+    if trial.interleaved and len(trial.stairs.on(Arm.CONTROL)) > len(trial.steps):
+        return f"the control arm itself grows by {_amount(trial, rules.control_rate(trial))} per cycle"
     flat, needed = rules.flat_cycles(trial), rules.flat_cycles_needed(trial)
     if flat >= needed:
         return f"{flat} treatment cycles without a step, yet their halves differ"

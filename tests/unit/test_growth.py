@@ -1,0 +1,357 @@
+"""The growth test on labelled series, on the series of our own runs, and rule by rule."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import CONTROL, TREATMENT, failed_load, make_cycle, make_history, ok, run
+from tritonchaos.growth import Growth, GrowthState, GrowthTest, JudgedSeries, quantum
+from tritonchaos.observations import Arm
+from tritonchaos.post_unload import Channel, cycle_readings
+from tritonchaos.units import KIB, MIB
+
+LEAK, STABLE, INCONCLUSIVE = Growth.LEAK, Growth.STABLE, Growth.INCONCLUSIVE
+RECORDED = Path(__file__).parents[1] / "recorded" / "growth_small.jsonl"
+ALL_TRACES = Path(__file__).parents[3] / "shared" / "leak_traces"
+BUDGET = 500  # cycles; the longest recorded series
+
+
+# --- labelled series -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scored:
+    trace: dict
+    state: GrowthState
+    cycles: int
+
+
+def load_traces(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def score(trace: dict) -> Scored:
+    """Feed the series one by one and stop at the first verdict."""
+    arms = [CONTROL if letter == "C" else TREATMENT for letter in trace["arms"]]
+    changes = sum(before is not after for before, after in pairwise(arms))
+    test = GrowthTest(trace["quantum"], trace["footprint"], trace["channel"], interleaved=changes > 2)
+    cycles = 0
+    for value, arm in zip(trace["values"][:BUDGET], arms, strict=False):
+        cycles += 1
+        if test.see(value, arm).verdict is not INCONCLUSIVE:
+            break
+    return Scored(trace, test.state, cycles)
+
+
+def ids(scored: Iterable[Scored], label: str, verdicts: Sequence[Growth]) -> list[str]:
+    return [s.trace["id"] for s in scored if s.trace["label"] == label and s.state.verdict in verdicts]
+
+
+@pytest.fixture(scope="module")
+def small() -> list[Scored]:
+    return [score(trace) for trace in load_traces(RECORDED)]
+
+
+def test_no_bounded_series_is_a_leak(small):
+    assert ids(small, "STABLE", [LEAK]) == []
+    assert ids(small, "STABLE", [INCONCLUSIVE]) == []
+
+
+def test_every_leak_is_found(small):
+    assert ids(small, "LEAK", [STABLE, INCONCLUSIVE]) == []
+
+
+def test_what_nobody_can_tell_stays_inconclusive(small):
+    assert ids(small, "AMBIGUOUS", [LEAK, STABLE]) == []
+
+
+def test_the_leak_of_a_failed_load_measured_on_an_h200_is_found_within_14_treatment_cycles(small):
+    found = next(s for s in small if s.trace["id"] == "r-h200-failed-load-gpu")
+    assert found.state.verdict is LEAK
+    assert found.state.cycles_used <= 14
+    low, high = found.state.interval
+    assert low <= found.trace["bytes_per_cycle"] <= high
+
+
+@pytest.mark.skipif(not ALL_TRACES.is_dir(), reason="the whole set of labelled series is not here")
+@pytest.mark.parametrize("name", ["public.jsonl", "recorded.jsonl"])
+def test_all_labelled_series(name):
+    scored = [score(trace) for trace in load_traces(ALL_TRACES / name)]
+    assert ids(scored, "STABLE", [LEAK, INCONCLUSIVE]) == []
+    assert ids(scored, "LEAK", [STABLE, INCONCLUSIVE]) == []
+    assert ids(scored, "AMBIGUOUS", [LEAK, STABLE]) == []
+    leaks = [s for s in scored if s.trace["label"] == "LEAK" and s.trace["kind"] != "l_decel_sqrt"]
+    covered = [s.state.interval[0] <= s.trace["bytes_per_cycle"] <= s.state.interval[1] for s in leaks]
+    assert sum(covered) >= 0.95 * len(covered)
+
+
+# --- series of our own runs ----------------------------------------------------------------------
+
+
+def feed(test: GrowthTest, control: Iterable[int], treatment: Iterable[int]) -> GrowthState:
+    """Feed levels; stop at a verdict within the treatment arm."""
+    for value in control:
+        test.see(value, CONTROL)
+    for value in treatment:
+        if test.see(value, TREATMENT).verdict is not INCONCLUSIVE:
+            break
+    return test.state
+
+
+def host() -> GrowthTest:
+    return GrowthTest(4096, channel=Channel.HOST)
+
+
+def climb(start: int, cycles: int, each: int) -> list[int]:
+    return [start + each * (cycle + 1) for cycle in range(cycles)]
+
+
+@pytest.mark.parametrize("control_cycles", [3, 4, 10, 30])
+def test_one_mib_per_failed_load_is_found_soon_after_a_control_block(control_cycles):
+    noise = random.Random(control_cycles)
+    control = [100 * MIB + 4096 * noise.randrange(3) for _ in range(control_cycles)]
+    # the first failed loads touch code and heap for the first time
+    warm_up = list(accumulate([40 * 4096, 20 * 4096, 8 * 4096, *[0] * 40]))
+    treatment = [level + extra for level, extra in zip(climb(100 * MIB, 40, MIB), warm_up, strict=False)]
+    state = feed(host(), control, treatment)
+    assert state.verdict is LEAK
+    assert state.cycles_used <= 16
+    assert state.bytes_per_cycle == pytest.approx(MIB, rel=0.02)
+    assert state.interval[0] <= MIB <= state.interval[1]
+    assert state.control_bytes_per_cycle < 16 * KIB
+
+
+def test_without_a_control_arm_a_host_leak_needs_more_cycles():
+    state = feed(host(), [], climb(100 * MIB, 60, MIB))
+    assert state.verdict is LEAK
+    assert 24 <= state.cycles_used <= 36
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("control_cycles", [0, 4, 20])
+def test_host_memory_that_warms_up_and_touches_a_page_now_and_then_is_stable(seed, control_cycles):
+    noise = random.Random(seed)
+
+    def level(cycles: int) -> list[int]:
+        steps = [noise.randrange(50) * 4096 if cycle < 4 else 0 for cycle in range(cycles)]
+        return list(accumulate(step + (4096 if noise.random() < 0.03 else 0) for step in steps))
+
+    control = level(control_cycles)
+    treatment = [(control or [0])[-1] + value for value in level(120)]
+    state = feed(host(), control, treatment)
+    assert state.verdict is STABLE
+    assert state.cycles_used <= 120
+
+
+@pytest.mark.parametrize("decay", [2, 4, 6])
+@pytest.mark.parametrize("seed", range(5))
+def test_growth_of_the_first_failed_loads_that_dies_away_is_no_leak(decay, seed):
+    noise = random.Random(seed)
+    steps = [4096 * int(noise.uniform(0.5, 1.5) * 60 * 2.718 ** (-cycle / decay)) for cycle in range(200)]
+    assert feed(host(), [0] * 6, accumulate(steps)).verdict is STABLE
+
+
+def test_one_file_descriptor_per_treatment_cycle_is_found_in_a_short_run():
+    state = feed(GrowthTest(1, channel="count"), [20] * 5, climb(20, 15, 1))
+    assert (state.verdict, state.bytes_per_cycle) == (LEAK, 1)
+    assert state.cycles_used <= 12
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def device() -> GrowthTest:
+    return GrowthTest(2 * MIB)
+
+
+def test_flat_readings_are_stable_after_44_counted_cycles():
+    state = feed(device(), [], [0] * 200)
+    assert (state.verdict, state.rule, state.shape, state.cycles_used) == (STABLE, "flat", "flat", 47)
+    assert state.excluded_bytes_per_cycle == pytest.approx(0.2 * MIB, rel=0.01)
+
+
+def test_what_is_missing_is_counted():
+    state = feed(device(), [0] * 4, [0] * 6)
+    assert state.reason == "44 flat treatment cycles are needed, 4 of the 6 run count: 40 more"
+    assert feed(device(), [0] * 4, [0] * (6 + 40)).verdict is STABLE
+    assert feed(device(), [0] * 4, [0] * (6 + 39)).verdict is INCONCLUSIVE
+
+
+def test_without_a_treatment_cycle_nothing_is_said():
+    state = feed(device(), [0] * 100, [])
+    assert (state.verdict, state.reason) == (INCONCLUSIVE, "no treatment cycle was judged")
+
+
+def test_growth_that_both_arms_share_is_not_blamed_on_the_treatment():
+    state = feed(device(), climb(0, 30, 2 * MIB), climb(60 * MIB, 100, 2 * MIB))
+    assert state.verdict is INCONCLUSIVE
+    assert "the control arm grows too (2 MiB per cycle)" in state.reason
+
+
+def coin_pairs(growing: set[Arm], pairs: int = 60) -> GrowthState:
+    coin, test, level = random.Random(1), GrowthTest(2 * MIB, interleaved=True), 0
+    for _ in range(pairs):
+        order = [CONTROL, TREATMENT]
+        coin.shuffle(order)
+        for arm in order:
+            level += 2 * MIB * (arm in growing)
+            if test.see(level, arm).verdict is not INCONCLUSIVE:
+                return test.state
+    return test.state
+
+
+def test_coin_ordered_pairs_tell_which_arm_grows():
+    leak = coin_pairs({TREATMENT})
+    assert (leak.verdict, leak.control_bytes_per_cycle) == (LEAK, 0)
+    assert leak.bytes_per_cycle == 2 * MIB
+    both = coin_pairs({TREATMENT, CONTROL})
+    assert both.verdict is INCONCLUSIVE
+    assert both.control_bytes_per_cycle == pytest.approx(2 * MIB, rel=0.05)
+    control = coin_pairs({CONTROL})
+    assert control.verdict is INCONCLUSIVE
+    assert control.reason == "the control arm itself grows by 2 MiB per cycle"
+
+
+def test_a_busy_device_is_not_judged():
+    walk = random.Random(3)
+    readings = list(accumulate(walk.randrange(-20, 21) * 2 * MIB for _ in range(80)))
+    state = feed(device(), [], readings)
+    assert state.verdict is INCONCLUSIVE
+    assert "the GPU is not idle" in state.reason
+
+
+def test_a_step_that_ends_is_named_by_its_shape():
+    assert feed(device(), [], [0] * 6 + [8 * MIB] * 100).shape == "one-time step"
+    assert feed(device(), [], [0, 2 * MIB, 4 * MIB, 4 * MIB, 8 * MIB] + [12 * MIB] * 100).shape == "warm-up plateau"
+
+
+def see_all(test: GrowthTest, values: Iterable[int]) -> GrowthState:
+    for value in values:
+        test.see(value, TREATMENT)
+    return test.state
+
+
+def test_stable_is_kept_over_one_step_and_taken_back_over_two():
+    flat = [0] * 60
+    assert see_all(device(), [*flat, *[2 * MIB] * 5]).verdict is STABLE
+    assert see_all(device(), [*flat, 2 * MIB, *[4 * MIB] * 5]).verdict is INCONCLUSIVE
+
+
+def test_stable_may_become_a_leak_and_a_leak_stays_one():
+    state = see_all(device(), [*[0] * 50, *climb(0, 100, 2 * MIB)])
+    assert state.verdict is LEAK
+    leaking = climb(0, 40, 2 * MIB)
+    state = see_all(device(), [*leaking, *[leaking[-1]] * 100])
+    assert state.verdict is LEAK
+    assert state.cycles_used < 40
+
+
+@given(
+    ends_at=st.integers(3, 18),
+    sizes=st.lists(st.integers(0, 20), min_size=18, max_size=18),
+)
+@settings(max_examples=60, deadline=None)
+def test_growth_that_ends_by_cycle_18_is_never_a_leak_by_the_24_cycle_rule(ends_at, sizes):
+    steps = [2 * MIB * size if cycle <= ends_at else 0 for cycle, size in enumerate([0, *sizes])]
+    state = feed(GrowthTest(2 * MIB, footprint=10**12), [], accumulate([*steps, *[0] * 120]))
+    assert state.verdict is STABLE
+
+
+@given(st.integers(0, 2**40), st.lists(st.integers(0, 30), min_size=5, max_size=60))
+@settings(max_examples=40, deadline=None)
+def test_the_verdict_does_not_depend_on_the_level(base, pages):
+    values = [4096 * page for page in pages]
+    shifted = [base + value for value in values]
+    assert feed(host(), [], values) == feed(host(), [], shifted)
+
+
+# --- which cycles are fed ------------------------------------------------------------------------
+
+
+def judged(events, metric="host_private_bytes") -> JudgedSeries:
+    series = JudgedSeries(metric)
+    for reading in cycle_readings(make_history(events)):
+        series.see(reading)
+    return series
+
+
+def test_growth_of_cycles_that_do_not_count_is_taken_off():
+    levels = {0: (100, {}), 1: (150, {"reply": ok()}), 2: (160, {}), 3: (120, {"reply": ok()}), 4: (121, {})}
+    events = []
+    for cycle, (level, reply) in levels.items():
+        events += make_cycle({"host_private_bytes": level}, cycle=cycle, **failed_load(**reply))
+    # + 50 in cycle 1 is nobody's; what cycle 3 gave back counts
+    assert judged(events).values(TREATMENT) == [100, 110, 71]
+
+
+def test_warm_up_cycles_are_not_fed():
+    events = [
+        *make_cycle({"host_private_bytes": 5}, cycle=0, is_warm_up=True),
+        *make_cycle({"host_private_bytes": 9}, cycle=1),
+    ]
+    assert judged(events).values(TREATMENT) == [9]
+
+
+def test_a_restart_begins_a_new_series():
+    grown = run().phase("p", TREATMENT, "host_private_bytes", climb(0, 20, MIB))
+    assert grown.phase("p", TREATMENT, "host_private_bytes", climb(0, 20, MIB), start=2)
+    assert judged(grown.events).state.verdict is INCONCLUSIVE
+
+
+def test_a_leak_before_a_restart_stays_one():
+    grown = run().phase("p", TREATMENT, "host_private_bytes", climb(0, 60, MIB))
+    grown.phase("q", CONTROL, "host_private_bytes", [0, 0], start=2)
+    assert judged(grown.events).state.verdict is LEAK
+
+
+def test_both_arms_in_one_phase_mean_coin_ordered_pairs():
+    events, level = [], 0
+    for cycle in range(60):
+        arm = TREATMENT if (cycle + cycle // 2) % 2 else CONTROL
+        level += MIB * (arm is TREATMENT)
+        events += make_cycle({"host_private_bytes": level}, arm=arm, cycle=cycle)
+    state = judged(events).state
+    assert (state.verdict, state.bytes_per_cycle) == (LEAK, MIB)
+
+
+def test_the_control_arm_is_judged_by_itself_too():
+    leaking = run().phase("good", CONTROL, "host_private_bytes", climb(0, 40, MIB))
+    series = judged(leaking.phase("bad", TREATMENT, "host_private_bytes", [40 * MIB] * 10).events)
+    state = series.control_state()
+    assert (state.verdict, state.bytes_per_cycle) == (LEAK, MIB)
+    healthy = run().phase("good", CONTROL, "host_private_bytes", [0] * 40)
+    series = judged(healthy.phase("bad", TREATMENT, "host_private_bytes", climb(0, 40, MIB)).events)
+    assert series.control_state().verdict is not LEAK
+
+
+def test_the_readings_of_the_start_with_treatment_cycles_are_shown():
+    grown = run().phase("p", TREATMENT, "server_fds", [1, 2, 3]).phase("q", CONTROL, "server_fds", [9], start=2)
+    assert judged(grown.events, "server_fds").values(TREATMENT) == [1, 2, 3]
+    assert judged(grown.events, "server_fds").values(CONTROL) == []
+
+
+def test_the_footprint_is_loaded_minus_post_unload():
+    events = make_cycle({"host_private_bytes": 10}, loaded={"host_private_bytes": 74})
+    assert judged(events).footprint == 64
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("nvml_device_used_bytes", 2 * MIB),
+        ("host_private_bytes", 4096),
+        ("temp_bytes", 4096),
+        ("server_fds", 1),
+    ],
+)
+def test_each_metric_has_its_quantum(metric, expected):
+    assert quantum(metric) == expected
