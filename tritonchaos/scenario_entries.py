@@ -15,11 +15,12 @@ from tritonchaos.plugins import CHECKERS, STEPS, TARGETS, Contract, Registry, Se
 from tritonchaos.problems import Problem, YamlPath, nearest, one_of, shown
 from tritonchaos.validation import NOT_YET, Keys, validate
 
+LATER_TARGETS: Final = frozenset({"docker", "remote", "program"})
+
 _OPTIONS: Final = ("expect", "deadline", "via")
 _LATER_OPTIONS: Final = frozenset({"every", "record"})
 _LATER_STEPS: Final = frozenset({"request", "put_file", "delete_file", "add_version", "signal", "repeat", "together"})
 _LATER_FIELDS: Final[Mapping[str, frozenset[str]]] = {"infer": frozenset({"batch", "shapes", "concurrency"})}
-_LATER_TARGETS: Final = frozenset({"docker", "remote", "program"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,8 @@ class EntryReader:
             _, problems = validate_plugin(self.families.targets[name], fields, where)
             self.problems += problems
             return TargetEntry(name, _mapping(self.families.targets[name], fields))
-        if name not in _LATER_TARGETS:
-            self._unknown(self.families.targets, name, where, _LATER_TARGETS)
+        if name not in LATER_TARGETS:
+            self._unknown(self.families.targets, name, where, LATER_TARGETS)
         elif fields is not None and not isinstance(fields, Mapping):
             self.problems.append(Problem(where, shown(fields), "a mapping"))
         return TargetEntry(name, fields if isinstance(fields, Mapping) else {}, missing=NOT_YET)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -12,7 +13,8 @@ from pydantic import TypeAdapter
 from tritonchaos.observations import JsonValue
 from tritonchaos.plugin_forms import field_names, plugin_schema
 from tritonchaos.plugins import Registry
-from tritonchaos.scenario_entries import ExpectFields, Families, PositiveSeconds
+from tritonchaos.scenario_entries import LATER_TARGETS, ExpectFields, Families, PositiveSeconds
+from tritonchaos.validation import NOT_YET
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE: Final = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {8,}.*)*)", re.MULTILINE)
@@ -29,7 +31,7 @@ def complete_schema(records: Mapping[str, JsonValue], families: Families) -> dic
     options = _step_options()
     definitions["step"] = _entries(families.steps, options, definitions)
     definitions["check"] = _entries(families.checkers, {}, definitions)
-    definitions["target"] = _entries(families.targets, {}, definitions)
+    definitions["target"] = _with_later_targets(_entries(families.targets, {}, definitions))
     whole = {"$schema": _DRAFT, **top, "$defs": definitions}
     linked: dict[str, JsonValue] = _link(whole)
     return linked
@@ -59,6 +61,15 @@ def _entries(
         "maxProperties": 1,
     }
     return {"anyOf": [*names, mapping]}
+
+
+def _with_later_targets(entries: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Targets of later versions may stand in the list already, with any fields."""
+    *names, mapping = entries["anyOf"]
+    later = sorted(LATER_TARGETS - set(mapping["properties"]))
+    names += [{"const": name, "description": NOT_YET} for name in later]
+    fields = {name: {"description": NOT_YET, "type": ["object", "null"]} for name in later}
+    return {"anyOf": [*names, {**mapping, "properties": {**mapping["properties"], **fields}}]}
 
 
 def _plugin(plugin: Any, options: Mapping[str, JsonValue], definitions: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -92,8 +103,7 @@ def _described(properties: Mapping[str, JsonValue], attributes: Mapping[str, str
 
 def _help(docstring: str) -> tuple[str, dict[str, str]]:
     """Split a docstring into its summary and the texts of its section "Attributes"."""
-    unindented = re.sub(r"\n    (?=\S| {4})", "\n", docstring.strip())
-    summary, _, rest = unindented.partition("Attributes:\n")
+    summary, _, rest = inspect.cleandoc(docstring).partition("Attributes:\n")
     attributes: dict[str, str] = {}
     for match in _ATTRIBUTE.finditer(rest.split("\n\n")[0]):
         text = " ".join(match["text"].split())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritonchaos.errors import ScenarioError
@@ -19,6 +20,9 @@ from tritonchaos.scenario import Families, Scenario, build_plugin, json_schema, 
 from tritonchaos.shipped import shipped_folder
 
 load_plugins()
+
+# No deadline: how long an example takes says nothing about the reading.
+calm = settings(deadline=None, max_examples=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,6 +465,7 @@ KEYS = ["scenario", "seed", "target", "server", "models", "phases", "sample", "k
 PHASE_KEYS = ["phase", "arm", "cycles", "each", "before", "steps", "arms", "meanwhile", "when", "load", "expect"]
 
 
+@calm
 @given(st.dictionaries(st.sampled_from(KEYS), json_values))
 def test_whatever_a_file_says_only_scenario_errors_come_out(raw: Mapping[str, Any]):
     whole = {"scenario": "s", "phases": [{"phase": "p", "steps": ["settle"]}], **raw}
@@ -470,6 +475,7 @@ def test_whatever_a_file_says_only_scenario_errors_come_out(raw: Mapping[str, An
         assert "found" in error.message
 
 
+@calm
 @given(st.dictionaries(st.sampled_from(PHASE_KEYS), json_values), json_values)
 def test_whatever_a_phase_says_only_scenario_errors_come_out(phase: Mapping[str, Any], step: Any):
     whole = {"scenario": "s", "phases": [{"phase": "p", "cycles": 1, "each": [{"load": step}, step], **phase}, phase]}
@@ -477,6 +483,7 @@ def test_whatever_a_phase_says_only_scenario_errors_come_out(phase: Mapping[str,
         parse(json.dumps(whole))
 
 
+@calm
 @given(st.text(max_size=60))
 def test_whatever_a_text_says_only_scenario_errors_come_out(text: str):
     with pytest.raises(ScenarioError):
@@ -540,11 +547,59 @@ def test_every_reference_of_the_schema_leads_somewhere():
     assert "x-entry" not in json.dumps(schema)
 
 
+TYPES: dict[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+}
+
+
+def fits(value: Any, schema: Any, whole: Mapping[str, Any]) -> bool:
+    """Does a value fit a schema, as far as the words go that our schema uses?"""
+    if isinstance(schema, bool):
+        return schema
+    types = schema.get("type", list(TYPES))
+    own = (
+        ("$ref" not in schema or fits(value, whole["$defs"][schema["$ref"].removeprefix("#/$defs/")], whole))
+        and value == schema.get("const", value)
+        and value in schema.get("enum", [value])
+        and any(TYPES[name](value) for name in ([types] if isinstance(types, str) else types))
+        and ("anyOf" not in schema or any(fits(value, option, whole) for option in schema["anyOf"]))
+    )
+    if isinstance(value, list):
+        return own and all(fits(item, schema.get("items", True), whole) for item in value)
+    if isinstance(value, dict):
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+        fields = all(fits(item, known.get(key, others), whole) for key, item in value.items())
+        is_complete = set(schema.get("required", ())) <= set(value)
+        return own and fields and is_complete and len(value) <= schema.get("maxProperties", len(value))
+    return own
+
+
+def test_the_schema_takes_the_example_and_refuses_a_wrong_key_at_any_depth():
+    schema = json_schema(families())
+    example = yaml.safe_load(DESIGN_EXAMPLE)
+    assert fits(example, schema, schema)
+    example["phases"][0]["each"][0] = {"load": {"model": "ident", "modell": "x"}}
+    assert not fits(example, schema, schema)
+
+
+def test_the_schema_explains_the_keys_of_the_file():
+    schema = json_schema(families())
+    assert schema["properties"]["seed"]["description"] == "All randomness of the run comes from it."
+    assert "Attributes:" not in json.dumps(schema)
+
+
 @pytest.mark.parametrize("file", sorted(shipped_folder("scenarios").glob("*.yaml")), ids=lambda file: file.stem)
 def test_shipped_scenarios_are_valid(file: Path):
     scenario = load_scenario(file)
     assert scenario.scenario == file.stem
-    assert scenario.model_fields_set <= set(json_schema()["properties"])
+    schema = json_schema()
+    assert fits(yaml.safe_load(scenario.text), schema, schema)
 
 
 def test_arms_default_to_none_in_the_record():
