@@ -16,7 +16,6 @@ from tritonchaos.plugins import Contract, Registry, Workbench
 from tritonchaos.scenario import Families, parse_scenario
 from tritonchaos.schedule import Cycle, Schedule, ScheduledPhase, ScheduledStep, describe, expand
 
-
 # No deadline: how long an example takes says nothing about the schedule.
 calm = settings(deadline=None, max_examples=30)
 
