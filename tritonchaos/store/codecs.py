@@ -126,12 +126,15 @@ class _Shared:
     record: Codec
 
     def write(self, value: Any, out: bytearray, interner: Interner) -> None:
+        write_count(interner.number_of(value, lambda: self._pack(value, interner)), out)
+
+    def _pack(self, value: Any, interner: Interner) -> bytes:
         packed = bytearray()
         self.record.write(value, packed, interner)
-        write_count(interner.number(bytes(packed)), out)
+        return bytes(packed)
 
     def read(self, packed: Cursor, interned: Interned) -> Any:
-        return self.record.read(Cursor(interned.body(packed.count())), interned)
+        return interned.record(packed.count(), self, lambda body: self.record.read(Cursor(body), interned))
 
 
 _SIMPLE: Final[Mapping[Any, Codec]] = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 # Longer bodies are remembered by their digest, so that a run's memory does not hold every body it has seen.
 _KEPT_WHOLE_BYTES: Final = 256
 # A run whose texts are all different would remember them all; it starts over instead and stores a few texts twice.
 _REMEMBERED: Final = 50_000
+_REMEMBERED_RECORDS: Final = 1000
 
 
 class Interner:
@@ -19,6 +20,7 @@ class Interner:
         self._numbers: dict[bytes, int] = {}
         self._count = 0
         self._new: list[tuple[int, bytes]] = []
+        self._records: dict[int, tuple[object, int]] = {}
 
     def number(self, body: bytes) -> int:
         """Return the number of these bytes, a new one if they have not been seen."""
@@ -27,6 +29,16 @@ class Interner:
         if number is None:
             number = self._add(key, body)
         return number
+
+    def number_of(self, record: object, pack: Callable[[], bytes]) -> int:
+        """Return the number of a frozen record's bytes; the same object is packed once."""
+        known = self._records.get(id(record))
+        if known is None:
+            if len(self._records) >= _REMEMBERED_RECORDS:
+                self._records.clear()
+            # The record is held, so that its id is not given to another one.
+            known = self._records[id(record)] = (record, self.number(pack()))
+        return known[1]
 
     def _add(self, key: bytes, body: bytes) -> int:
         if len(self._numbers) >= _REMEMBERED:
@@ -49,6 +61,7 @@ class Interned:
     def __init__(self, bodies: Mapping[int, bytes]) -> None:
         self._bodies = bodies
         self._texts: dict[int, str] = {}
+        self._records: dict[tuple[int, int], Any] = {}
 
     def body(self, number: int) -> bytes:
         """Return the bytes with this number.
@@ -64,3 +77,14 @@ class Interned:
         if text is None:
             text = self._texts[number] = self._bodies[number].decode("utf-8", "surrogatepass")
         return text
+
+    def record(self, number: int, kind: object, unpack: Callable[[bytes], Any]) -> Any:
+        """Return the record that the bytes with this number hold; it is made once.
+
+        Args:
+            kind: What tells apart records of different kinds that happen to have the same bytes.
+        """
+        key = (number, id(kind))
+        if key not in self._records:
+            self._records[key] = unpack(self._bodies[number])
+        return self._records[key]

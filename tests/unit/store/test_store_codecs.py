@@ -19,7 +19,10 @@ json_values = st.recursive(
     max_leaves=6,
 )
 json_objects = st.dictionaries(st.text(max_size=8), json_values, max_size=4)
-step_specs = st.builds(StepSpec, fields=json_objects)
+# Not a number is not equal to itself.
+numbers = st.floats(allow_nan=False) | st.integers()
+expectations = st.builds(Expectation, within_s=st.none() | numbers)
+step_specs = st.builds(StepSpec, fields=json_objects, expect=expectations, deadline_s=numbers)
 special = {StepFinished: st.builds(StepFinished, spec=step_specs, observed=json_objects)}
 
 
@@ -102,6 +105,17 @@ def test_a_field_of_a_newer_store_is_refused():
 def test_a_type_that_cannot_be_stored_is_a_bug():
     with pytest.raises(TritonChaosBug, match="cannot be stored"):
         codec_for(Mapping[int, str], {})
+
+
+def test_records_that_come_one_after_the_other_are_kept_apart():
+    interner, out = Interner(), bytearray()
+    codec = event_codec(layout_of(Event))
+    steps = [finished(deadline_s=deadline_s) for deadline_s in range(2500)]
+    for step in [*steps, *reversed(steps)]:
+        codec.write(step, out, interner)
+    interned, packed = Interned(dict(interner.take_new())), Cursor(bytes(out))
+    back = [codec.read(packed, interned).spec.deadline_s for _ in range(5000)]
+    assert back == [*range(2500), *reversed(range(2500))]
 
 
 def test_equal_specs_are_stored_once():
