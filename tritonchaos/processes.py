@@ -34,6 +34,7 @@ class ProcessStat:
         command: Its name as the kernel keeps it, at most 15 characters.
         state: "R", "S", "D", "T", "Z" (zombie) …, as proc_pid_stat(5) names them.
         start_ticks: Clock ticks between boot and its start; together with `pid` it names one process for good.
+        session: Process id of its session's leader.
     """
 
     pid: int
@@ -42,6 +43,7 @@ class ProcessStat:
     state: str
     threads: int
     start_ticks: int
+    session: int
 
     @property
     def is_zombie(self) -> bool:
@@ -51,6 +53,14 @@ class ProcessStat:
     def is_stub(self) -> bool:
         """Is it a stub process of Triton's python backend?"""
         return self.command == STUB[:_COMMAND_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of a target; `role` is "server", "stub" or "other"."""
+
+    pid: int
+    role: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,14 @@ def read_stat(pid: int) -> ProcessStat | None:
         state=fields[0].decode(),
         threads=int(fields[17]),
         start_ticks=int(fields[19]),
+        session=int(fields[3]),
     )
+
+
+def start_ticks(pid: int) -> int | None:
+    """Clock ticks between boot and the start of a process; None if there is no such process."""
+    stat = read_stat(pid)
+    return None if stat is None else stat.start_ticks
 
 
 def rss_bytes(pid: int) -> int | None:
@@ -151,6 +168,11 @@ def descendants(pid: int) -> list[ProcessStat]:
                 found.append(stat)
                 waiting.append(child)
     return found
+
+
+def session_members(session: int) -> list[ProcessStat]:
+    """Processes of a session, zombies not, its leader not; those that left it with setsid are not found."""
+    return [stat for stat in _all_processes() if stat.session == session and stat.pid != session and not stat.is_zombie]
 
 
 def stubs_below(folder: Path) -> list[ProcessStat]:
