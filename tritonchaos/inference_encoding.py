@@ -52,7 +52,18 @@ def decode_response(body: bytes, header_length: str | None) -> dict[str, np.ndar
     from tritonclient.http import InferenceServerClient
 
     result = InferenceServerClient.parse_response_body(
-        body, header_length=None if header_length is None else int(header_length)
+        _Body(body), header_length=None if header_length is None else int(header_length)
     )
     names = [output["name"] for output in result.get_response().get("outputs", [])]
     return {name: result.as_numpy(name) for name in names}
+
+
+class _Body:
+    """A response body whose tensors are views: tritonclient takes slices of slices, each a copy if it were bytes."""
+
+    def __init__(self, body: bytes) -> None:
+        self._view = memoryview(body)
+
+    def __getitem__(self, part: slice) -> bytes | memoryview:
+        # Its JSON part, which comes first, must be bytes to be parsed.
+        return self._view[part] if part.start else bytes(self._view[part])

@@ -1,0 +1,259 @@
+"""A tritonserver process on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+from tritonchaos import processes
+from tritonchaos.backend_layout import lay_out_backends, server_environment
+from tritonchaos.client import TritonClient
+from tritonchaos.errors import SamplerError, TargetNotLive, TritonChaosBug
+from tritonchaos.installation import Installation, find_installation, read_flags
+from tritonchaos.nvml import NoNvml, open_nvml, visible_gpus
+from tritonchaos.observations import Answer, JsonValue, Reply
+from tritonchaos.plugins import TARGETS, LaunchSpec, RunningServer, Stop
+from tritonchaos.processes import Process
+from tritonchaos.server_process import ServerProcess
+
+_HOST: Final = "127.0.0.1"
+# Triton's own default is 30 s; it is spent in full whenever something holds the server back.
+_EXIT_TIMEOUT_S: Final = 10
+_PORT_ATTEMPTS: Final = 3
+_LIVE_CALL_S: Final = 2.0
+_LIVE_PAUSE_S: Final = 0.02
+_SHOWN_LOG_LINES: Final = 20
+_PORT_TAKEN: Final = ("already in use", "Address already in use")
+
+
+class _PortTaken(Exception):
+    """Somebody took one of the ports between our choice of it and the server's start."""
+
+
+@TARGETS.register
+@dataclass
+class LocalTarget:
+    """Run the tritonserver of this machine: by path, in PATH, in /opt/tritonserver, or of the nvidia-pytriton wheel.
+
+    Attributes:
+        server_path: The binary; None: it is searched for.
+    """
+
+    name: ClassVar[str] = "local"
+
+    server_path: Path | None = None
+
+    def __post_init__(self) -> None:
+        self._installation: Installation | None = None
+        self._process: ServerProcess | None = None
+        self._launch: LaunchSpec | None = None
+        self._answered_version = ""
+
+    def check(self) -> None:
+        """Find the server and ask for its help, which tells whether it can be executed here.
+
+        Raises:
+            TargetUnavailable: No usable tritonserver; names everything that was looked at.
+        """
+        installation = self._find()
+        read_flags(installation.binary, server_environment(installation, os.environ, {}))
+
+    def describe(self) -> Mapping[str, str]:
+        """Facts for the report; the version is certain once the server has been started.
+
+        Raises:
+            TargetUnavailable: No usable tritonserver.
+        """
+        installation = self._find()
+        facts = {
+            "target": self.name,
+            "triton_version": self._answered_version or installation.triton_version,
+            "server_path": str(installation.binary),
+            "server_origin": installation.origin,
+            "gpu_uuids": ",".join(_gpu_uuids()),
+            "cpu_count": str(os.cpu_count() or ""),
+        }
+        if installation.no_python_backend:
+            facts["python_backend"] = f"not available: {installation.no_python_backend}"
+        return facts
+
+    def backends(self) -> frozenset[str]:
+        """Names of the backends beside the server; the python backend only where its stub can run here."""
+        return self._find().backend_names
+
+    def start(self, launch: LaunchSpec) -> RunningServer:
+        """Start the server on free ports of 127.0.0.1 and return once live answers.
+
+        Raises:
+            TargetUnavailable: No usable tritonserver.
+            TargetNotLive: It ended or stayed silent; nothing of it is left running.
+        """
+        if self._process is not None and self._process.exit_code() is None:
+            raise TritonChaosBug("the local server was started while it runs")
+        installation = self._find()
+        environment = server_environment(installation, os.environ, {"TMPDIR": str(launch.temp), **launch.env})
+        takes_value = read_flags(installation.binary, environment)
+        folder = launch.scratch / "backends"
+        lay_out_backends(installation, folder, launch.backends)
+        self._launch = launch
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            flags = _flags(launch, folder)
+            arguments = [str(installation.binary), *_spell(flags, launch, takes_value)]
+            self._process = ServerProcess(arguments, environment, launch.log_file)
+            try:
+                return self._wait_until_live(self._process, flags, launch.startup_deadline_s)
+            except _PortTaken:
+                if attempt == _PORT_ATTEMPTS:
+                    raise self._not_live(self._process, "found its ports taken") from None
+            except BaseException:
+                self._process.kill()
+                self.stop()
+                raise
+        raise TritonChaosBug("unreachable: the last attempt returns or raises")
+
+    def exit_code(self) -> int | None:
+        """Exit code of the last server, minus the signal number after a signal; None while it runs or before any."""
+        return None if self._process is None else self._process.exit_code()
+
+    def processes(self) -> list[Process]:
+        """The server and what it started; empty when it does not run."""
+        return [] if self._process is None else self._process.processes()
+
+    def stop(self) -> Stop:
+        """Stop the server: SIGTERM, wait twice its exit timeout and 5 s, SIGKILL; then end and remove what it left.
+
+        Connections to it must be closed first, else SIGTERM takes the whole exit timeout.
+        """
+        if self._process is None or self._launch is None:
+            return Stop(signal="", exit_code=None, forced=False)
+        exit_timeout_s = float(self._launch.flags.get("exit-timeout-secs", _EXIT_TIMEOUT_S))
+        started = processes.descendants(self._process.pid)
+        try:
+            sent = self._process.terminate(2 * exit_timeout_s + 5)
+        finally:
+            killed = self._process.end_survivors(started)
+            shared = processes.remove_shared_memory(self._launch.shm_prefix)
+        left = [("process", command, 0) for command in killed]
+        left += [("shm", memory.name, memory.bytes) for memory in shared]
+        return Stop(sent, self._process.exit_code(), sent == "SIGKILL", tuple(left))
+
+    def _find(self) -> Installation:
+        if self._installation is None:
+            self._installation = find_installation(self.server_path)
+        return self._installation
+
+    def _wait_until_live(
+        self, process: ServerProcess, flags: Mapping[str, str], startup_deadline_s: float
+    ) -> RunningServer:
+        url = f"http://{flags['http-address']}:{flags['http-port']}"
+        client = TritonClient(url)
+        end = time.monotonic() + startup_deadline_s
+        try:
+            while not self._answers(client, flags["id"]):
+                if process.exit_code() is not None:
+                    lines = process.log_lines()
+                    if any(sign in line for line in lines for sign in _PORT_TAKEN):
+                        raise _PortTaken
+                    raise self._not_live(process, f"ended with exit status {process.exit_code()} before it answered")
+                if time.monotonic() >= end:
+                    raise self._not_live(process, f"was not live after {startup_deadline_s:g} s")
+                time.sleep(_LIVE_PAUSE_S)
+        finally:
+            client.close()
+        has_grpc = flags.get("allow-grpc", "true") != "false"
+        return RunningServer(url, f"{flags['grpc-address']}:{flags['grpc-port']}" if has_grpc else None, process.pid)
+
+    def _answers(self, client: TritonClient, server_id: str) -> bool:
+        """Is it live, and is it ours? Another server may have taken the port before ours could."""
+        live = client.live(_LIVE_CALL_S)
+        if not isinstance(live, Answer) or live.status != 200:
+            return False
+        told = _server_metadata(client.server_metadata(_LIVE_CALL_S))
+        self._answered_version = str(told.get("version", ""))
+        return told.get("name") == server_id
+
+    def _not_live(self, process: ServerProcess, what: str) -> TargetNotLive:
+        exit_code = process.exit_code()
+        return TargetNotLive(
+            f"tritonserver {what}",
+            state="running" if exit_code is None else "exited",
+            exit_status=exit_code,
+            log_lines=tuple(process.log_lines()[-_SHOWN_LOG_LINES:]),
+            hint="its log says why; `server: {startup_deadline: …}` in the scenario gives it more time",
+        )
+
+
+def _gpu_uuids() -> tuple[str, ...]:
+    """GPUs that a server started from here sees; none where NVML does not tell."""
+    nvml = open_nvml()
+    if isinstance(nvml, NoNvml):
+        return ()
+    try:
+        return visible_gpus(nvml.gpus(), os.environ).uuids
+    except SamplerError:
+        return ()
+    finally:
+        nvml.close()
+
+
+def _server_metadata(reply: Reply) -> Mapping[str, JsonValue]:
+    try:
+        told = json.loads(reply.body) if isinstance(reply, Answer) else {}
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+# --- flags ---------------------------------------------------------------------------------------
+
+
+def _flags(launch: LaunchSpec, backend_folder: Path) -> dict[str, str]:
+    """Flags by name: ours, then those that were asked for."""
+    http_port, grpc_port, metrics_port = _free_ports(3)
+    flags = {
+        "id": f"tritonchaos-{uuid.uuid4().hex}",
+        "model-repository": str(launch.repository),
+        "backend-directory": str(backend_folder),
+        "model-control-mode": launch.mode,
+        "http-address": _HOST,
+        "http-port": str(http_port),
+        "grpc-address": _HOST,
+        "grpc-port": str(grpc_port),
+        "allow-metrics": "false",
+        "metrics-port": str(metrics_port),
+        "exit-timeout-secs": str(_EXIT_TIMEOUT_S),
+    }
+    asked = {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in launch.flags.items()
+    }
+    return flags | {name: value for name, value in asked.items() if name != "backend-config"}
+
+
+def _spell(flags: Mapping[str, str], launch: LaunchSpec, takes_value: Mapping[str, bool]) -> list[str]:
+    """Write flags as arguments. One without a value is written bare if true; `backend-config` may come many times."""
+    spelled = [f"--backend-config=python,shm-region-prefix-name={launch.shm_prefix}"]
+    if "backend-config" in launch.flags:
+        spelled.append(f"--backend-config={launch.flags['backend-config']}")
+    for name, value in flags.items():
+        if takes_value.get(name, True):
+            spelled.append(f"--{name}={value}")
+        elif value == "true":
+            spelled.append(f"--{name}")
+    return spelled
+
+
+def _free_ports(count: int) -> list[int]:
+    """Find TCP ports of 127.0.0.1 that nobody uses now; held together while looking, so that they differ."""
+    listeners = [socket.create_server((_HOST, 0)) for _ in range(count)]
+    try:
+        return [listener.getsockname()[1] for listener in listeners]
+    finally:
+        for listener in listeners:
+            listener.close()
