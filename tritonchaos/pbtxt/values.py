@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,8 @@ def check_value(field: FieldDescriptor, value: JsonValue, shown: str) -> JsonVal
     if is_float(field):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise _wrong(shown, value, "a number")
-        return float(value)
+        # Any NaN becomes the one that the text can say.
+        return math.nan if math.isnan(value) else float(value)
     limits = integer_range(field)
     return _check_string(field, value, shown) if limits is None else _check_integer(limits, value, shown)
 

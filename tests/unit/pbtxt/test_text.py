@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -160,6 +162,14 @@ def test_the_way_back_restores_every_byte(there, back):
 )
 def test_keeps_to_the_layout_that_it_finds(text, changes, expected):
     assert edit(text, changes) == expected
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.nan, math.inf, -math.inf, 0.1, 1e-30, 3])
+def test_writes_every_float(value):
+    path = "sequence_batching.direct.minimum_slot_utilization"
+    text = edit("", {path: value})
+    assert message.parse(text).sequence_batching.direct.minimum_slot_utilization == pytest.approx(value, nan_ok=True)
+    assert edit(text, {path: value}) == text
 
 
 def test_a_long_message_is_laid_out_over_lines_with_the_indentation_around_it():
