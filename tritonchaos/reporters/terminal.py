@@ -146,13 +146,23 @@ def _checks(assessments: Sequence[Assessment]) -> Table:
     table.add_column("status", no_wrap=True)
     table.add_column("check", overflow="fold", max_width=26)
     table.add_column("why", overflow="fold", ratio=1)
-    for assessment in assessments:
+    for assessment, metrics in _alike(assessments):
         status = Text(assessment.status.value, style=_COLORS[assessment.status.value] if assessment.counts else "dim")
         name = Text(assessment.checker)
-        if assessment.metric:
-            name.append(f"\n{printable(assessment.metric)}", style="dim")
+        name.append("".join(f"\n{printable(metric)}" for metric in metrics), style="dim")
         table.add_row(status, name, _shown(_why(assessment)))
     return table
+
+
+def _alike(assessments: Sequence[Assessment]) -> list[tuple[Assessment, list[str]]]:
+    """Put together what a checker says of several metrics in the same words."""
+    groups: dict[tuple[str, ...], tuple[Assessment, list[str]]] = {}
+    for assessment in assessments:
+        key = (assessment.checker, assessment.status.value, str(assessment.counts), _why(assessment))
+        _, metrics = groups.setdefault(key, (assessment, []))
+        if assessment.metric:
+            metrics.append(assessment.metric)
+    return list(groups.values())
 
 
 def _why(assessment: Assessment) -> str:

@@ -5,6 +5,7 @@ from finished_runs import LEAK, leaking_run
 
 from tritonchaos.plugins import REPORTERS
 from tritonchaos.reporters.terminal import Terminal, sparkline
+from tritonchaos.verdict import Assessment, Status
 
 SUMMARY = """\
 FINDINGS: 1 leak, 4 cycles
@@ -63,6 +64,13 @@ def test_what_is_special_about_a_finding_is_said():
     assert "    led to by a step outside Triton's documented rules\n" in text
     assert "    does not count for the exit code\n" in text
     assert "(load ident), 4 times\n" in text
+
+
+def test_what_is_said_of_several_metrics_in_the_same_words_is_said_once():
+    run = leaking_run()
+    flat = [Assessment("leftovers", Status.PASS, "did not move", metric) for metric in ("server_fds", "temp_bytes")]
+    text = Terminal().text(replace(run, verdict=replace(run.verdict, assessments=tuple(flat))), 80, color=False)
+    assert "  pass  leftovers   did not move\n        server_fds\n        temp_bytes\n" in text
 
 
 def test_it_writes_no_file(tmp_path):
