@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonchaos.repository.files import model_names
 from tritonchaos.repository.model_repository import ModelRepository
 
-__all__ = ["ModelRepository"]
+__all__ = ["ModelRepository", "model_names"]

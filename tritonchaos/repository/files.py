@@ -147,6 +147,17 @@ def checked_source(folder: Path, *destinations: Path) -> Path:
     return source
 
 
+def model_names(folder: Path) -> list[str]:
+    """Names of the model directories in a user's repository, sorted; hidden folders are none.
+
+    Raises:
+        UsageError: It is missing or not a folder.
+        ScenarioError: A folder in it has a name that no model may have.
+    """
+    entries = sorted(checked_source(folder).iterdir())
+    return [checked_name(entry.name) for entry in entries if entry.is_dir() and entry.name[0] != "."]
+
+
 def copy_tree(source: Path, place: Path, above: tuple[Path, ...] = ()) -> None:
     """Copy a folder, hidden files too, following symlinks.
 

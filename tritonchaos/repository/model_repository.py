@@ -133,7 +133,9 @@ class ModelRepository:
     def edit_config(self, model: str, changes: Mapping[str, JsonValue]) -> None:
         """Edit a model's config.pbtxt by field path (see `pbtxt.edit`), atomically, and keep the new state.
 
-        An edit that changes nothing writes nothing.
+        An edit that changes nothing writes nothing. Seen on 2.51: a renamed config.pbtxt whose instance group alone
+        changed still updates the loaded model in place, as one written in place would; Triton does not look at the
+        time stamp of the model directory itself.
 
         Raises:
             ConfigTextError: The model has no config.pbtxt, or it cannot be edited so.
