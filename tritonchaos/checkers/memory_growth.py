@@ -15,6 +15,7 @@ from tritonchaos.verdict import Assessment, Finding, Status
 
 _NAME: Final = "memory_growth"
 _JUDGED: Final = ("nvml_process_used_bytes", "nvml_device_used_bytes", "host_private_bytes")
+_SHOWN_BLOCKS: Final = 6
 _INSTEAD: Final = ("host_rss_bytes", "host_private_bytes")  # the first is judged where the second cannot be read
 
 
@@ -245,11 +246,12 @@ def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
 def _evidence(watch: GrowthWatch, metric: str) -> list[str]:
     series = watch.series[metric]
     lines = [f"rule {series.state.rule}, after {series.state.cycles_used} treatment cycles"]
-    for arm in (Arm.CONTROL, Arm.TREATMENT):
-        values = series.values(arm)
-        if values:
-            ends = f"{format_bytes(values[0])} to {format_bytes(values[-1])}"
-            lines.append(f"post-unload readings of {len(values)} {arm.value} cycles: {ends}")
+    blocks = series.blocks()
+    if len(blocks) > _SHOWN_BLOCKS:  # coin-ordered pairs
+        blocks = [(arm, series.values(arm)) for arm in (Arm.CONTROL, Arm.TREATMENT)]
+    for arm, values in blocks:
+        ends = f"{format_bytes(values[0])} to {format_bytes(values[-1])}"
+        lines.append(f"post-unload readings of {len(values)} {arm.value} cycles: {ends}")
     share = (series.state.bytes_per_cycle or 0.0) / series.footprint if series.footprint > 0 else 0.0
     if share:
         lines.append(f"each cycle keeps {share:.2g} of a loaded model ({format_bytes(series.footprint)})")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from tritonchaos.growth.sequential import Growth, GrowthState, GrowthTest
@@ -61,6 +63,10 @@ class JudgedSeries:
     def values(self, arm: Arm) -> list[int]:
         """Return the judged readings of one arm, in order, of the last start of the server with treatment cycles."""
         return [value for seen, value in self._readings() if seen is arm]
+
+    def blocks(self) -> list[tuple[Arm, list[int]]]:
+        """Return the judged readings in runs of cycles of one arm, in order."""
+        return [(arm, [value for _, value in run]) for arm, run in groupby(self._readings(), key=itemgetter(0))]
 
     def _readings(self) -> list[tuple[Arm, int]]:
         treated = [start for start, arm, _ in self._judged if arm is Arm.TREATMENT]

@@ -61,6 +61,18 @@ def test_a_mib_per_failed_load_is_a_leak():
     assert leak.position.phase == "wrong_output_datatype"
 
 
+def test_the_readings_before_during_and_after_the_treatment_are_evidence():
+    builder = run().start().phase("baseline", CONTROL, HOST, FLAT)
+    builder.phase("bad", TREATMENT, HOST, climb(20), **failed_load()).phase("restored", CONTROL, HOST, [120 * MIB])
+    [leak] = only(builder.history()).findings
+    assert leak.evidence == (
+        "rule steady, after 13 treatment cycles",
+        "post-unload readings of 6 control cycles: 100 MiB to 100 MiB",
+        "post-unload readings of 20 treatment cycles: 101 MiB to 120 MiB",
+        "post-unload readings of 1 control cycles: 120 MiB to 120 MiB",
+    )
+
+
 def test_ten_cycles_are_too_short():
     found = only(failed_load_run(HOST, FLAT[:3], FLAT))
     assert (found.status, found.verdict, found.counts) == (Status.UNKNOWN, "INCONCLUSIVE", True)
