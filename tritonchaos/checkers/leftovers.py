@@ -111,7 +111,8 @@ def _judge_short(assessment: Assessment, series: JudgedSeries) -> Assessment:
         return replace(assessment, reason=found)
     passed = _unmoved(values) or _jitter(values, series.values(Arm.CONTROL)) or _one_step(values)
     if passed:
-        return replace(assessment, status=Status.PASS, reason=f"{passed} {len(values)} treatment cycles")
+        reason = f"{passed} {len(values)} treatment cycles"
+        return replace(assessment, status=Status.PASS, verdict="", rule="exact counter", reason=reason)
     moved = f"went from {_amount(series.metric, values[0])} to {_amount(series.metric, values[-1])}"
     reason = f"{moved} in {len(values)} treatment cycles; {series.state.reason}"
     return replace(assessment, reason=reason, counts=not _fell(values))
