@@ -1,1 +1,28 @@
 """Shared fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.local_server import LocalServer, start_local_server
+
+
+@pytest.fixture
+def local_server(tmp_path: Path) -> Iterator[LocalServer]:
+    """A real tritonserver with an empty model repository, of this test alone; skipped where there is none."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    server = start_local_server(folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """One real tritonserver for all tests of a module; each uses a model name of its own and leaves it healthy."""
+    server = start_local_server(tmp_path_factory.mktemp("server"))
+    yield server
+    server.stop()

@@ -2,78 +2,62 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tritonchaos import die_with_parent, processes
+from tritonchaos import keeper, processes
 from tritonchaos.errors import TritonChaosBug
 from tritonchaos.processes import Process, ProcessStat
 
-# Source: prctl(2), linux/prctl.h.
-_PR_SET_CHILD_SUBREAPER: Final = 36
 # A stub looks about once a second whether its server still lives.
 _STUB_GRACE_S: Final = 2.5
 _KILL_WAIT_S: Final = 30.0
+_KEEPER_WAIT_S: Final = 10.0
 _PAUSE_S: Final = 0.02
 
 
 class ServerProcess:
-    """A child process with its log, in a session of its own: Ctrl-C in the terminal does not reach it.
+    """A server below a keeper (see `keeper`), in a session of their own: Ctrl-C in the terminal does not reach them.
 
     Args:
         arguments: Absolute path of the program and its arguments.
         environment: All of its environment.
         log_file: Its output is appended here from the first byte.
-
-    Raises:
-        TritonChaosBug: Called outside the main thread: the server dies when the thread ends that started it.
     """
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log_file: Path) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            raise TritonChaosBug(
-                "a server must be started from the main thread: it dies with the thread that starts it"
-            )
-        # What outlives the server becomes our child, so that it can be reaped and leaves no zombie.
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._log_file = log_file
+        self._told = b""
+        self._exit_code: int | None = None
+        order = {"arguments": list(arguments), "environment": dict(environment)}
         with log_file.open("ab") as log:
             self._log_start = log.tell()
-            self._child = subprocess.Popen(
-                [sys.executable, "-I", "-S", die_with_parent.__file__],
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-I", "-S", keeper.__file__],
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                stdout=subprocess.PIPE,
+                stderr=log,
                 start_new_session=True,
+                bufsize=0,
             )
         try:
-            self._start_ticks = processes.start_ticks(self._child.pid) or 0
-            order = {"parent": os.getpid(), "arguments": list(arguments), "environment": dict(environment)}
-            # It may have died already; then its exit status says so.
-            with contextlib.suppress(BrokenPipeError):
-                _write_all(self._child, json.dumps(order).encode())
+            self.pid = self._give(json.dumps(order).encode() + b"\n")
+            self._start_ticks = processes.start_ticks(self.pid) or 0
         except BaseException:
-            self._child.kill()
-            self._child.wait()
+            self.release()
             raise
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
 
     def exit_code(self) -> int | None:
         """Exit code, or minus the signal number that ended it; None while it runs."""
-        return self._child.poll()
+        return self._wait(0)
 
     def processes(self) -> list[Process]:
         """The server, its stubs, and whatever else it started."""
@@ -91,25 +75,20 @@ class ServerProcess:
             return log.read().decode("utf-8", "replace").splitlines()
 
     def terminate(self, grace_s: float) -> str:
-        """Send SIGTERM, wait, then SIGKILL; return the last signal sent, "" if it had ended. It is reaped."""
+        """Send SIGTERM, wait, then SIGKILL; return the last signal sent, "" if it had ended."""
         if self.exit_code() is not None:
             return ""
-        try:
-            self._child.send_signal(signal.SIGTERM)
-            self._child.wait(grace_s)
+        processes.end(self.pid, self._start_ticks, signal.SIGTERM)
+        if self._wait(grace_s) is not None:
             return "SIGTERM"
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return "SIGKILL"
-        except BaseException:
-            # The user does not want to wait.
-            self.kill()
-            raise
+        self.kill()
+        return "SIGKILL"
 
     def kill(self) -> None:
-        """Send SIGKILL and reap it; harmless if it has ended."""
-        self._child.kill()
-        self._child.wait(_KILL_WAIT_S)
+        """Send SIGKILL and wait for its end; harmless if it has ended."""
+        if self.exit_code() is None:
+            processes.end(self.pid, self._start_ticks, signal.SIGKILL)
+            self._wait(_KILL_WAIT_S)
 
     def end_survivors(self, started: Sequence[ProcessStat]) -> list[str]:
         """End what outlived the server, after a moment to end by itself.
@@ -123,27 +102,67 @@ class ServerProcess:
 
         def survivors() -> list[ProcessStat]:
             known = [stat for stat in started if processes.is_running(stat.pid, stat.start_ticks)]
-            return list({stat.pid: stat for stat in [*known, *processes.session_members(self.pid)]}.values())
+            return list({stat.pid: stat for stat in [*known, *self._session_members()]}.values())
 
         _wait_until(lambda: not survivors(), _STUB_GRACE_S)
         killed = [stat.command for stat in survivors() if processes.end(stat.pid, stat.start_ticks, signal.SIGKILL)]
         _wait_until(lambda: not survivors(), _STUB_GRACE_S)
-        _reap_stubs()
         return sorted(killed)
 
+    def release(self) -> None:
+        """Let the keeper end whatever is left, and end itself; harmless when repeated."""
+        for pipe in (self._keeper.stdin, self._keeper.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            self._keeper.wait(_KEEPER_WAIT_S)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()
+            self._keeper.wait()
 
-def _write_all(child: subprocess.Popen[bytes], data: bytes) -> None:
-    """Write to a child's standard input and close it; unlike `communicate` this does not wait for its end."""
-    assert child.stdin is not None
-    with child.stdin as pipe:
-        pipe.write(data)
+    def _session_members(self) -> list[ProcessStat]:
+        # While the keeper lives its id cannot be given to another session.
+        return processes.session_members(self._keeper.pid) if self._keeper.poll() is None else []
 
+    def _give(self, order: bytes) -> int:
+        """Hand the order to the keeper and return the server's process id."""
+        assert self._keeper.stdin is not None
+        view = memoryview(order)
+        while view:
+            view = view[self._keeper.stdin.write(view) :]
+        _wait_until(lambda: self._listen(_PAUSE_S) or b"\n" in self._told, _KEEPER_WAIT_S)
+        word, _, number = self._told.partition(b"\n")[0].partition(b" ")
+        if word != b"pid":
+            raise TritonChaosBug(f"the keeper of the server said {self._told!r}, expected its process id")
+        return int(number)
 
-def _reap_stubs() -> None:
-    for stat in processes.descendants(os.getpid()):
-        if stat.is_stub and stat.is_zombie and stat.parent_pid == os.getpid():
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(stat.pid, os.WNOHANG)
+    def _wait(self, at_most_s: float) -> int | None:
+        end = time.monotonic() + at_most_s
+        while self._exit_code is None:
+            left_s = max(0.0, end - time.monotonic())
+            has_ended = self._listen(left_s)
+            line = next((line for line in self._told.split(b"\n") if line.startswith(b"exit ")), None)
+            if line is not None:
+                self._exit_code = int(line[5:])
+            elif has_ended:
+                # The keeper was killed; the kernel then killed the server.
+                self._exit_code = -signal.SIGKILL
+            elif left_s == 0:
+                break
+        return self._exit_code
+
+    def _listen(self, at_most_s: float) -> bool:
+        """Take in what the keeper says within a time; True if it will say no more."""
+        pipe = self._keeper.stdout
+        if pipe is None or pipe.closed:
+            return True
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        if not poll.poll(at_most_s * 1000):
+            return False
+        said = os.read(pipe.fileno(), 4096)
+        self._told += said
+        return not said
 
 
 def _wait_until(is_true: Callable[[], bool], at_most_s: float) -> None:

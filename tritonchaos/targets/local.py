@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ from typing import ClassVar, Final
 from tritonchaos import processes
 from tritonchaos.backend_layout import lay_out_backends, server_environment
 from tritonchaos.client import TritonClient
-from tritonchaos.errors import SamplerError, TargetNotLive, TritonChaosBug
+from tritonchaos.errors import SamplerError, TargetNotLive, TritonChaosBug, UsageError
 from tritonchaos.installation import Installation, find_installation, read_flags
 from tritonchaos.nvml import NoNvml, open_nvml, visible_gpus
 from tritonchaos.observations import Answer, JsonValue, Reply
@@ -93,6 +94,7 @@ class LocalTarget:
 
         Raises:
             TargetUnavailable: No usable tritonserver.
+            UsageError: This tritonserver has no such flag.
             TargetNotLive: It ended or stayed silent; nothing of it is left running.
         """
         if self._process is not None and self._process.exit_code() is None:
@@ -100,6 +102,7 @@ class LocalTarget:
         installation = self._find()
         environment = server_environment(installation, os.environ, {"TMPDIR": str(launch.temp), **launch.env})
         takes_value = read_flags(installation.binary, environment)
+        _refuse_unknown(launch.flags, takes_value)
         folder = launch.scratch / "backends"
         lay_out_backends(installation, folder, launch.backends)
         self._launch = launch
@@ -114,8 +117,10 @@ class LocalTarget:
                     raise self._not_live(self._process, "found its ports taken") from None
             except BaseException:
                 self._process.kill()
-                self.stop()
                 raise
+            finally:
+                if self._process.exit_code() is not None:
+                    self.stop()
         raise TritonChaosBug("unreachable: the last attempt returns or raises")
 
     def exit_code(self) -> int | None:
@@ -137,8 +142,10 @@ class LocalTarget:
         started = processes.descendants(self._process.pid)
         try:
             sent = self._process.terminate(2 * exit_timeout_s + 5)
-        finally:
             killed = self._process.end_survivors(started)
+        finally:
+            # Also when the user does not want to wait: the keeper ends all that is left, without grace.
+            self._process.release()
             shared = processes.remove_shared_memory(self._launch.shm_prefix)
         left = [("process", command, 0) for command in killed]
         left += [("shm", memory.name, memory.bytes) for memory in shared]
@@ -234,6 +241,17 @@ def _flags(launch: LaunchSpec, backend_folder: Path) -> dict[str, str]:
         name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in launch.flags.items()
     }
     return flags | {name: value for name, value in asked.items() if name != "backend-config"}
+
+
+def _refuse_unknown(asked: Mapping[str, object], known: Mapping[str, bool]) -> None:
+    """A server that meets an unknown flag prints its whole help, in which the cause is lost."""
+    for name in asked:
+        if name not in known:
+            nearest = ", ".join(difflib.get_close_matches(name, known)) or "none"
+            raise UsageError(
+                f"this tritonserver has no flag {name!r}; nearest: {nearest}",
+                hint="flags are written without their dashes, as tritonserver --help names them",
+            )
 
 
 def _spell(flags: Mapping[str, str], launch: LaunchSpec, takes_value: Mapping[str, bool]) -> list[str]:
