@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonchaos.errors import StoreError
 from tritonchaos.processes import end, is_running, remove_shared_memory, shared_memory, stubs_below
-from tritonchaos.store import read_remembered
+from tritonchaos.store import read_remembered, running_pid
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,12 @@ def _of_run(folder: Path) -> Iterator[Leftover]:
         remembered = read_remembered(folder)
     except StoreError:  # not a run directory, or nothing of it was written
         return
-    owner = remembered.get("owner", {})
-    if owner and is_running(owner["pid"], owner["start_ticks"]):
+    if running_pid(folder) is not None:
         return
     server = remembered.get("server", {})
     if server and is_running(server["pid"], server["start_ticks"]):
         yield Leftover(folder.name, "process", str(server["pid"]), server["start_ticks"])
-    scratch = folder / "scratch"
+    scratch = (folder / "scratch").resolve()
     for stub in stubs_below(scratch):
         yield Leftover(folder.name, "process", str(stub.pid), stub.start_ticks)
     prefix = remembered.get("shm_prefix", "")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tritonchaos.observations import (
+    Arm,
     CycleFinished,
     CycleStarted,
     NoAnswer,
@@ -77,7 +78,7 @@ class Outcome:
 
 
 class _PhaseEnds(Exception):
-    """The server crashed or hung, so that nothing more can be asked of it in this phase."""
+    """Nothing more is to be asked of the server in this phase: it crashed, it hangs, or the user wants an end."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -167,9 +168,9 @@ class _Walker:
         try:
             with running(phase.tracks, self._around):
                 self._run_steps(phase.before())
-                self._run_cycles(phase)
+                last_arm = self._run_cycles(phase)
                 self._run_steps(phase.steps())
-                self._run_steps(phase.after())
+                self._run_steps(phase.after(last_arm))
         except _PhaseEnds as ends:
             self.outcome.ended_by = self.outcome.ended_by or ends.reason
         self._parts.commit()
@@ -183,22 +184,29 @@ class _Walker:
         happened = self.outcome.has_leak if phase.when == "leak" else ended_by == phase.when
         return "" if happened else f"no {phase.when} was seen"
 
-    def _run_cycles(self, phase: ScheduledPhase) -> None:
+    def _run_cycles(self, phase: ScheduledPhase) -> Arm | None:
+        """Run cycles until the phase's rule says enough; return the arm of the last one."""
         if phase.kind != "cycles":
-            return
+            return None
         rule = _Ending(phase, self._parts.primary)
         for cycle in phase.cycles():
             if self._interrupt.is_asked:
                 self._stop_phase(phase, rule.cycles, "interrupted")
-                self.outcome.ended_by = "interrupted"
-                return
+                raise _PhaseEnds("interrupted")
             reading = self._run_cycle(phase, cycle, rule.cycles)
-            advice = self._parts.watch.see(reading) if self._parts.watch else Advice.GO_ON
-            self.outcome.has_leak = self._parts.watch is not None and self._parts.watch.has_leak
-            reason = rule.see(cycle, reading, advice)
+            reason = rule.see(cycle, reading, self._ask_watch(reading))
             if reason:
                 self._stop_phase(phase, rule.cycles, reason)
-                return
+                return cycle.arm
+        return cycle.arm
+
+    def _ask_watch(self, reading: CycleReading) -> Advice:
+        watch = self._parts.watch
+        if watch is None:
+            return Advice.GO_ON
+        advice = watch.see(reading)
+        self.outcome.has_leak = watch.has_leak
+        return advice
 
     def _run_cycle(self, phase: ScheduledPhase, cycle: Cycle, done: int) -> CycleReading:
         self._measuring.before_next()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tritonchaos.observations import Answer, Reply
 from tritonchaos.plugins import STEPS, Contract, Workbench
 
 if TYPE_CHECKING:
-    from numpy import ndarray
+    from numpy.typing import NDArray
 
 
 @STEPS.register
@@ -48,7 +48,9 @@ class Infer:
         return Answer(reply.status, b"", reply.elapsed_ns) if isinstance(reply, Answer) and is_good else reply
 
 
-def _observe_outputs(bench: Workbench, outputs: Mapping[str, ndarray], expected: Mapping[str, ndarray]) -> None:
+def _observe_outputs(
+    bench: Workbench, outputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]
+) -> None:
     difference = first_mismatch(outputs, expected)
     digest = hashlib.sha256()
     for name in sorted(outputs):
@@ -59,7 +61,7 @@ def _observe_outputs(bench: Workbench, outputs: Mapping[str, ndarray], expected:
         bench.observe(first_mismatch=difference)
 
 
-def first_mismatch(outputs: Mapping[str, ndarray], expected: Mapping[str, ndarray]) -> str | None:
+def first_mismatch(outputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]) -> str | None:
     """Say where outputs differ from what was expected, bit for bit, or None.
 
     Args:
