@@ -208,7 +208,7 @@ from tests.local_server import start_local_server, write_python_model
 server = start_local_server(Path(sys.argv[1]))
 write_python_model(server.launch.repository, "m")
 assert server.client.load("m", 30).status == 200
-print(*(process.pid for process in server.target.processes()), flush=True)
+print(server.launch.shm_prefix, *(process.pid for process in server.target.processes()), flush=True)
 sys.stdin.read()
 """
 
@@ -240,8 +240,10 @@ def starter(tmp_path: Path, nobody_reaps: None) -> Iterator[subprocess.Popen[str
 def test_kill_9_of_the_starter_leaves_no_server_and_no_stub(starter: subprocess.Popen[str]) -> None:
     usable_local_target()
     assert starter.stdout is not None
-    pids = [int(pid) for pid in starter.stdout.readline().split()]
+    prefix, *pids = starter.stdout.readline().split()
     assert len(pids) == 2
     starter.kill()
     starter.wait()
-    assert wait_for(lambda: all(is_gone(pid) for pid in pids)), [processes.read_stat(pid) for pid in pids]
+    assert wait_for(lambda: all(is_gone(int(pid)) for pid in pids)), [processes.read_stat(int(pid)) for pid in pids]
+    # Shared memory outlives processes; `tritonchaos clean` removes it, and here the test does.
+    processes.remove_shared_memory(prefix)
