@@ -65,7 +65,11 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRollup:
-    """Resident memory of a process in bytes; `private_bytes` is what only this process maps (clean and dirty)."""
+    """Resident memory of a process in bytes.
+
+    `private_bytes` is what only this process has written. Clean pages of libraries are left out: they are private or
+    shared as other servers on the machine come and go (26 MiB for Triton 2.51), and no leak.
+    """
 
     rss_bytes: int
     pss_bytes: int
@@ -124,8 +128,7 @@ def memory_rollup(pid: int) -> MemoryRollup | None:
     for line in text.splitlines()[1:]:
         name, _, value = line.partition(b":")
         kib[name] = int(value.split()[0])
-    private = kib.get(b"Private_Clean", 0) + kib.get(b"Private_Dirty", 0)
-    return MemoryRollup(kib.get(b"Rss", 0) * KIB, kib.get(b"Pss", 0) * KIB, private * KIB)
+    return MemoryRollup(*(kib.get(name, 0) * KIB for name in (b"Rss", b"Pss", b"Private_Dirty")))
 
 
 def fd_count(pid: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import signal
@@ -63,6 +64,23 @@ def test_private_bytes_count_what_a_process_takes() -> None:
     assert before is not None
     assert after is not None
     assert after.private_bytes - before.private_bytes == pytest.approx(len(block), rel=0.1)
+
+
+def test_private_bytes_leave_out_what_is_only_mapped(tmp_path: Path) -> None:
+    pid, file = os.getpid(), tmp_path / "library"
+    with file.open("wb") as stream:
+        stream.write(os.urandom(16 * 1024**2))
+        stream.flush()
+        os.fsync(stream.fileno())  # pages not yet on disk count as dirty
+    with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        before = processes.memory_rollup(pid)
+        touched = sum(mapped[at] for at in range(0, len(mapped), 4096))
+        after = processes.memory_rollup(pid)
+    assert before is not None
+    assert after is not None
+    assert touched > 0
+    assert after.rss_bytes - before.rss_bytes > 8 * 1024**2
+    assert after.private_bytes - before.private_bytes < 1024**2
 
 
 def test_fds_are_counted(tmp_path: Path) -> None:
