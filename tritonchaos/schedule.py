@@ -10,8 +10,8 @@ from random import Random
 from typing import Any, Final, Literal
 
 from tritonchaos.observations import Arm, Expectation, Position, StepSpec
-from tritonchaos.plugin_forms import fields_set
 from tritonchaos.scenario import ArmSteps, Phase, Scenario, StepEntry, TrackEntry
+from tritonchaos.scenario.plugin_forms import fields_set
 from tritonchaos.units import format_seconds
 
 MAIN_TRACK: Final = "main"

@@ -13,7 +13,7 @@ import pytest
 from tritonchaos import native
 from tritonchaos.errors import TemplateError
 from tritonchaos.templates import ServedModel, find_template, template_names
-from tritonchaos.tensors import DATATYPES, config_datatype
+from tritonchaos.templates.tensors import DATATYPES, config_datatype
 
 
 def variants() -> list[tuple[str, str]]:

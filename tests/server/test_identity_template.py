@@ -22,7 +22,7 @@ import pytest
 
 from tritonchaos import native
 from tritonchaos.templates import ServedModel, find_template
-from tritonchaos.tensors import DATATYPES
+from tritonchaos.templates.tensors import DATATYPES
 from tritonchaos.units import MIB
 
 pytestmark = pytest.mark.server

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from tritonchaos import processes
-from tritonchaos.backend_layout import lay_out_backends, server_environment
 from tritonchaos.client import TritonClient
 from tritonchaos.errors import SamplerError, TargetNotLive, TritonChaosBug, UsageError
-from tritonchaos.installation import Installation, find_installation, read_flags
+from tritonchaos.local_server.backend_layout import lay_out_backends, server_environment
+from tritonchaos.local_server.installation import Installation, find_installation, read_flags
+from tritonchaos.local_server.server_process import ServerProcess
 from tritonchaos.nvml import NoNvml, open_nvml, visible_gpus
 from tritonchaos.observations import Answer, JsonValue, Reply
 from tritonchaos.plugins import TARGETS, LaunchSpec, RunningServer, Stop
 from tritonchaos.processes import Process
-from tritonchaos.server_process import ServerProcess
 
 _HOST: Final = "127.0.0.1"
 # Triton's own default is 30 s; it is spent in full whenever something holds the server back.

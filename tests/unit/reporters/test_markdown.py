@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import pytest
-from finished_runs import LEAK, leaking_run
 
+from tests.finished_runs import LEAK, leaking_run
 from tritonchaos.reporters.markdown import Markdown, text
 from tritonchaos.reporters.markdown_text import code, fenced, plain
 

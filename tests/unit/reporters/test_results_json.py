@@ -1,8 +1,7 @@
 import json
 from dataclasses import replace
 
-from finished_runs import LEAK, leaking_run
-
+from tests.finished_runs import LEAK, leaking_run
 from tritonchaos.plugins import REPORTERS
 from tritonchaos.reporters.results_json import ResultsJson, dump
 

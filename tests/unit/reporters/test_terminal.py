@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 import pytest
-from finished_runs import LEAK, leaking_run
 
+from tests.finished_runs import LEAK, leaking_run
 from tritonchaos.plugins import REPORTERS
 from tritonchaos.reporters.terminal import Terminal, sparkline
 from tritonchaos.verdict import Assessment, Status

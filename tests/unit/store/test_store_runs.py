@@ -11,13 +11,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from synthetic import METRICS, Machine, cycle_events, facts, record_cycles
 
+from tests.synthetic_runs import METRICS, Machine, cycle_events, facts, record_cycles
 from tritonchaos.errors import StoreError, TritonChaosBug
 from tritonchaos.observations import CycleFinished, CycleStarted, Note
 from tritonchaos.store import RunStore, open_history, read_remembered, running_pid
 
-PROGRAM = Path(__file__).with_name("synthetic.py")
+ROOT = Path(__file__).parents[3]
+PROGRAM = ROOT / "tests" / "synthetic_runs.py"
 
 
 @pytest.fixture
@@ -303,7 +304,7 @@ import resource, sys
 from pathlib import Path
 from tritonchaos.errors import StoreError
 from tritonchaos.store import RunStore
-from synthetic import facts, record_cycles
+from tests.synthetic_runs import facts, record_cycles
 
 store = RunStore.create(Path(sys.argv[1]), facts(), "")
 record_cycles(store, 5)
@@ -333,7 +334,7 @@ def test_a_full_disk_is_an_error_with_a_hint_and_what_was_committed_stays(tmp_pa
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(PROGRAM.parent)},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     ).stdout.splitlines()
     assert shown[0].startswith(f"cannot write {tmp_path / 'run' / 'run.db'}: ")
     assert shown[0].endswith("|free disk space, or choose another folder with --out")

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, WithJsonSchema
 
 from tritonchaos.observations import Expectation, JsonValue, StepSpec
-from tritonchaos.plugin_forms import field_names, fields_as_json, unknown_name, validate_plugin
 from tritonchaos.plugins import CHECKERS, STEPS, TARGETS, Contract, Registry, Seconds
-from tritonchaos.problems import Problem, YamlPath, nearest, one_of, shown
-from tritonchaos.validation import NOT_YET, Keys, validate
+from tritonchaos.scenario.plugin_forms import field_names, fields_as_json, unknown_name, validate_plugin
+from tritonchaos.scenario.problems import Problem, YamlPath, nearest, one_of, shown
+from tritonchaos.scenario.validation import NOT_YET, Keys, validate
 
 LATER_TARGETS: Final = frozenset({"docker", "remote", "program"})
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tritonchaos.errors import TemplateError
-from tritonchaos.formula import parse_formula
+from tritonchaos.templates.formula import parse_formula
 
 A = np.array([1.0, -2.0, 3.0], dtype=np.float32)
 B = np.array([2.0, 2.0, 2.0], dtype=np.float32)

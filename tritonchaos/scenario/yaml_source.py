@@ -11,7 +11,7 @@ import yaml
 
 from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import JsonValue
-from tritonchaos.problems import Place, Problem, YamlPath, scenario_error, shortened
+from tritonchaos.scenario.problems import Place, Problem, YamlPath, scenario_error, shortened
 
 MAX_BYTES: Final = 1024**2
 # Counted with every alias written out, so that a few lines of nested aliases cannot become gigabytes.

@@ -11,10 +11,10 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from tritonchaos.observations import JsonValue
-from tritonchaos.plugin_forms import field_names, plugin_schema
 from tritonchaos.plugins import Registry
-from tritonchaos.scenario_entries import LATER_TARGETS, ExpectFields, Families, PositiveSeconds
-from tritonchaos.validation import NOT_YET
+from tritonchaos.scenario.entries import LATER_TARGETS, ExpectFields, Families, PositiveSeconds
+from tritonchaos.scenario.plugin_forms import field_names, plugin_schema
+from tritonchaos.scenario.validation import NOT_YET
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE: Final = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {8,}.*)*)", re.MULTILINE)

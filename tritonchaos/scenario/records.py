@@ -17,9 +17,9 @@ from pydantic import (
 )
 
 from tritonchaos.observations import Arm, JsonValue
-from tritonchaos.problems import shown
-from tritonchaos.scenario_entries import PositiveSeconds, TargetEntry
-from tritonchaos.scenario_values import (
+from tritonchaos.scenario.entries import PositiveSeconds, TargetEntry
+from tritonchaos.scenario.problems import shown
+from tritonchaos.scenario.values import (
     Checks,
     Count,
     FindingKind,

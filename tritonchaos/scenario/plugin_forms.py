@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 from tritonchaos.errors import PluginError, ScenarioError
 from tritonchaos.observations import JsonValue
 from tritonchaos.plugins import MISSING, Registry
-from tritonchaos.problems import Problem, YamlPath, nearest, one_of, path_text, shown, told
-from tritonchaos.validation import Keys, validate
+from tritonchaos.scenario.problems import Problem, YamlPath, nearest, one_of, path_text, shown, told
+from tritonchaos.scenario.validation import Keys, validate
 
 
 def build_plugin(registry: Registry[Any], name: str, fields: JsonValue, where: str) -> Any:

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tritonchaos.errors import TemplateError
-from tritonchaos.tensors import DATATYPES, config_datatype
+from tritonchaos.templates.tensors import DATATYPES, config_datatype
 from tritonchaos.units import parse_bytes
 
 ParameterType = Literal["datatype", "dims", "int", "bytes", "text"]

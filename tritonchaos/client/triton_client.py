@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
+from tritonchaos.client.http_connection import Exchange, HttpConnection
+from tritonchaos.client.inference_encoding import NamedTensor, decode_response, encode_request
 from tritonchaos.errors import UsageError
-from tritonchaos.http_connection import Exchange, HttpConnection
-from tritonchaos.inference_encoding import NamedTensor, decode_response, encode_request
 from tritonchaos.observations import Answer, ModelState, NoAnswer, Reply
 
 if TYPE_CHECKING:

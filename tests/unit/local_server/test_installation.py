@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tritonchaos.errors import TargetUnavailable
-from tritonchaos.installation import PATH_VARIABLE, binary_problem, find_installation, read_flags
+from tritonchaos.local_server.installation import PATH_VARIABLE, binary_problem, find_installation, read_flags
 from tritonchaos.processes import STUB
 
 HELP = "#!/bin/sh\necho 'Usage: tritonserver'\necho '  --model-repository <string>'\necho '  --bare'\nexit 1\n"

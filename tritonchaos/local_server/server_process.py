@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tritonchaos import keeper, processes
+from tritonchaos import processes
 from tritonchaos.errors import TritonChaosBug
+from tritonchaos.local_server import keeper
 from tritonchaos.processes import Process, ProcessStat
 
 # A stub looks about once a second whether its server still lives.

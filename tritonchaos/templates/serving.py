@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tritonchaos import native
 from tritonchaos.errors import TemplateError
-from tritonchaos.formula import Formula, parse_formula
 from tritonchaos.shipped import shipped_folder
-from tritonchaos.template_file import (
+from tritonchaos.templates.formula import Formula, parse_formula
+from tritonchaos.templates.template_file import (
     TemplateFile,
     TensorEntry,
     VariantEntry,
@@ -24,7 +24,7 @@ from tritonchaos.template_file import (
     render,
     resolve,
 )
-from tritonchaos.tensors import DATATYPES, Tensor, numpy_dtype, random_shape, random_values
+from tritonchaos.templates.tensors import DATATYPES, Tensor, numpy_dtype, random_shape, random_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Machine", "ModelTemplate", "ServedModel", "Tensor", "find_template", "template_names"]
 
 _FILE: Final = "template.yaml"
-_PACKAGE: Final = Path(__file__).resolve().parent
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
 # Triton finds a backend's entry points by name; everything else in the library stays ours.
 _BACKEND_FLAGS: Final = ("-fvisibility=hidden", *native.WARNINGS)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from tritonchaos.observations import JsonValue
-from tritonchaos.problems import Problem, YamlPath, nearest, one_of, shown
+from tritonchaos.scenario.problems import Problem, YamlPath, nearest, one_of, shown
 
 NOT_YET: Final = "not in this version"
 

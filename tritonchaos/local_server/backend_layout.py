@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-from tritonchaos.installation import Installation
+from tritonchaos.local_server.installation import Installation
 from tritonchaos.processes import STUB
 
 

@@ -10,46 +10,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import JsonValue
-from tritonchaos.plugin_forms import build_plugin
-from tritonchaos.problems import Problem, YamlPath, scenario_error, shown
-from tritonchaos.scenario_checks import phase_problems, verdict_problems
-from tritonchaos.scenario_entries import CheckEntry, EntryReader, Families, PositiveSeconds, StepEntry, TargetEntry
-from tritonchaos.scenario_records import (
-    Arms,
-    ArmSteps,
-    Cycles,
-    KnownEntry,
-    ModelEntry,
-    Phase,
-    SampleOptions,
+from tritonchaos.scenario.checks import phase_problems, verdict_problems
+from tritonchaos.scenario.entries import EntryReader, Families, PositiveSeconds
+from tritonchaos.scenario.problems import Problem, YamlPath, scenario_error, shown
+from tritonchaos.scenario.records import (
     Scenario,
-    ServerOptions,
-    TrackEntry,
 )
-from tritonchaos.scenario_schema import complete_schema
-from tritonchaos.validation import Keys, problems_of, validate
-from tritonchaos.yaml_source import MAX_BYTES, decode, read_yaml
-
-__all__ = [
-    "ArmSteps",
-    "Arms",
-    "CheckEntry",
-    "Cycles",
-    "Families",
-    "KnownEntry",
-    "ModelEntry",
-    "Phase",
-    "SampleOptions",
-    "Scenario",
-    "ServerOptions",
-    "StepEntry",
-    "TargetEntry",
-    "TrackEntry",
-    "build_plugin",
-    "json_schema",
-    "load_scenario",
-    "parse_scenario",
-]
+from tritonchaos.scenario.schema import complete_schema
+from tritonchaos.scenario.validation import Keys, problems_of, validate
+from tritonchaos.scenario.yaml_source import MAX_BYTES, decode, read_yaml
 
 _DEADLINE: Final[TypeAdapter[float]] = TypeAdapter(PositiveSeconds)
 _STEP_LISTS: Final = ("before", "each", "after", "steps")

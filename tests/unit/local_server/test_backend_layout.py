@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonchaos.backend_layout import lay_out_backends, server_environment
-from tritonchaos.installation import Installation
+from tritonchaos.local_server.backend_layout import lay_out_backends, server_environment
+from tritonchaos.local_server.installation import Installation
 from tritonchaos.processes import STUB
 
 

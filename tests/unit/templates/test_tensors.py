@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tritonchaos.tensors import DATATYPES, numpy_dtype, random_shape, random_values
+from tritonchaos.templates.tensors import DATATYPES, numpy_dtype, random_shape, random_values
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tritonchaos.observations import JsonValue
 from tritonchaos.plugins import Registry
-from tritonchaos.problems import Problem, YamlPath, one_of, shown
+from tritonchaos.scenario.problems import Problem, YamlPath, one_of, shown
 
 _BODIES: Final = ("each", "arms", "steps")
 _NOT_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictInt, StrictStr, WithJsonSchema
 
 from tritonchaos.observations import JsonValue
-from tritonchaos.problems import shown
-from tritonchaos.scenario_entries import CheckEntry, StepEntry, TargetEntry
-from tritonchaos.validation import NOT_YET
+from tritonchaos.scenario.entries import CheckEntry, StepEntry, TargetEntry
+from tritonchaos.scenario.problems import shown
+from tritonchaos.scenario.validation import NOT_YET
 from tritonchaos.verdict import KINDS
 
 _MODEL_NAME_LENGTH: Final = 200

@@ -1,0 +1,7 @@
+"""One tritonserver over HTTP, and over gRPC where a call asks for it."""
+
+from __future__ import annotations
+
+from tritonchaos.client.triton_client import GoneResult, TritonClient, parse_index, wait_until_gone
+
+__all__ = ["GoneResult", "TritonClient", "parse_index", "wait_until_gone"]
