@@ -14,7 +14,6 @@ from tritonchaos.choosing import Chosen
 from tritonchaos.judging import build_checkers, find_watch, needs_probes
 from tritonchaos.observations import Event, RunFacts
 from tritonchaos.plugins import SAMPLERS, LaunchSpec, RunningServer, Watch
-from tritonchaos.post_unload import primary_metric
 from tritonchaos.processes import read_stat
 from tritonchaos.repository import ModelRepository
 from tritonchaos.sampling import Sampling
@@ -146,7 +145,7 @@ def _parts(
         clock_ns=clock_ns,
         sample_count=order.facts.sample_count,
         settle_at_most_s=order.scenario.sample.settle_at_most_s,
-        primary=primary_metric(order.facts.uses_gpu),
+        uses_gpu=order.facts.uses_gpu,
         watch=watch,
         probes=needs_probes(checkers),
         gpu_uuids=tuple(uuid for uuid in uuids.split(",") if uuid),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
@@ -19,7 +19,7 @@ from tritonchaos.plugins import REPORTERS, Reporter
 from tritonchaos.recording import Order, record
 from tritonchaos.scenario import Scenario
 from tritonchaos.scenario_engine import Interrupt
-from tritonchaos.schedule import Schedule, expand
+from tritonchaos.schedule import Schedule, ScheduledStep, expand
 from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest
 from tritonchaos.summary import FinishedRun
 
@@ -144,14 +144,26 @@ def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path,
 
 def _check_edits(schedule: Schedule, chosen: Chosen) -> None:
     """Try every edit of config.pbtxt on its text, so that a wrong field path is refused before anything starts."""
+    first = {name: _config_text(model.files) for name, model in chosen.models.items()}
+    texts = dict(first)
+    for step in _edits(schedule):
+        model = step.spec.model
+        if step.spec.name == "edit_config" and model in texts:
+            texts[model] = edit(texts[model], step.spec.fields["set"])
+        elif step.spec.name == "restore":
+            texts.update(first if model is None else {model: first[model]} if model in first else {})
+
+
+def _edits(schedule: Schedule) -> Iterator[ScheduledStep]:
+    """Steps in the order in which they run, with the first cycle of each arm standing for all."""
     for phase in schedule.phases:
-        steps = [*phase.before(), *phase.steps(), *(s for cycle in islice(phase.cycles(), 2) for s in cycle.steps)]
-        for step in steps:
-            served = chosen.models.get(step.spec.model or "")
-            if step.spec.name == "edit_config" and served is not None:
-                edit(_config_text(served.files), step.spec.fields["set"])
+        yield from phase.before()
+        for cycle in islice(phase.cycles(), phase.warm_up_cycles + 2):
+            yield from cycle.steps
+        yield from phase.steps()
+        yield from phase.after()
 
 
 def _config_text(files: Mapping[str, bytes | Path]) -> str:
     content = files.get("config.pbtxt", b"")
-    return (content.read_bytes() if isinstance(content, Path) else content).decode()
+    return (content.read_bytes() if isinstance(content, Path) else content).decode("utf-8", "replace")

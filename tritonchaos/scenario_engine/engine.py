@@ -16,7 +16,7 @@ from tritonchaos.observations import (
     StepFinished,
 )
 from tritonchaos.plugins import Advice, LaunchSpec, Recorder, Target, Watch
-from tritonchaos.post_unload import CycleReading, is_flat, settle_quantum
+from tritonchaos.post_unload import CycleReading, is_flat, primary_metrics, settle_quantum
 from tritonchaos.repository import ModelRepository
 from tritonchaos.sampling import Sampling
 from tritonchaos.scenario_engine.interrupt import Interrupt
@@ -40,7 +40,7 @@ class EngineParts:
 
     Attributes:
         commit: Make what was recorded so far safe on disk; called after every cycle.
-        primary: Metric whose post-unload readings decide `until: flat`.
+        uses_gpu: A variant that needs a GPU is served, so that device memory decides `until: flat`.
         watch: The stopping rule for `until: verdict`, if a checker offers one.
         probes: A checker needs index, readiness and metadata after each load and unload.
         started: Called after each start of the server, with metric -> why it cannot be read of it.
@@ -56,7 +56,7 @@ class EngineParts:
     clock_ns: Callable[[], int]
     sample_count: int
     settle_at_most_s: float
-    primary: str
+    uses_gpu: bool
     watch: Watch | None
     probes: bool
     gpu_uuids: tuple[str, ...]
@@ -188,7 +188,7 @@ class _Walker:
         """Run cycles until the phase's rule says enough; return the arm of the last one."""
         if phase.kind != "cycles":
             return None
-        rule = _Ending(phase, self._parts.primary)
+        rule = _Ending(phase, self._parts.uses_gpu)
         for cycle in phase.cycles():
             if self._interrupt.is_asked:
                 self._stop_phase(phase, rule.cycles, "interrupted")
@@ -269,13 +269,13 @@ class _Ending:
     """Decides after each cycle whether its phase is over before the schedule is.
 
     Args:
-        primary: Metric that `until: flat` looks at.
+        uses_gpu: `until: flat` looks at device memory.
     """
 
-    def __init__(self, phase: ScheduledPhase, primary: str) -> None:
+    def __init__(self, phase: ScheduledPhase, uses_gpu: bool) -> None:
         self._phase = phase
-        self._primary = primary
-        self._levels: list[int] = []
+        self._uses_gpu = uses_gpu
+        self._levels: dict[str, list[int]] = {}
         self._judged = 0
         self.cycles = 0
 
@@ -285,15 +285,19 @@ class _Ending:
         if cycle.is_warm_up:
             return None
         self._judged += 1
-        if self._primary in reading.values:
-            self._levels.append(reading.values[self._primary])
+        for metric in primary_metrics(self._uses_gpu, reading.values):
+            self._levels.setdefault(metric, []).append(reading.values[metric])
         if self._judged < self._phase.at_least * self._cycles_per_count():
             return None
         if self._phase.until == "verdict" and advice is not Advice.GO_ON:
             return "verdict"
-        if self._phase.until == "flat" and is_flat(self._levels, settle_quantum(self._primary)):
-            return "flat"
-        return None
+        return "flat" if self._phase.until == "flat" and self._is_flat() else None
+
+    def _is_flat(self) -> bool:
+        """All metrics that decide are flat; without any of them nothing is known to be."""
+        return bool(self._levels) and all(
+            is_flat(levels, settle_quantum(metric)) for metric, levels in self._levels.items()
+        )
 
     def _cycles_per_count(self) -> int:
         """In a phase of coin-ordered pairs `at_least` counts treatment cycles, each with its control cycle."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tritonchaos.post_unload import CycleReading
+from tritonchaos.post_unload import Channel, CycleReading, channel
 from tritonchaos.summary.document import verdict_word
 from tritonchaos.units import format_bytes
 from tritonchaos.verdict import Assessment, Finding, Status, Verdict
@@ -41,7 +41,7 @@ def _passed(verdict: Verdict, readings: Sequence[CycleReading]) -> str:
     bounds = [
         f"{a.metric} grows by less than {format_bytes(a.excluded_bytes_per_cycle)} per cycle"
         for a in verdict.assessments
-        if a.counts and a.metric and a.excluded_bytes_per_cycle is not None
+        if a.counts and a.metric and a.excluded_bytes_per_cycle is not None and channel(a.metric) is not Channel.COUNT
     ]
     checks = f"{passed} check{'s' if passed != 1 else ''} passed over {_cycles(readings)}"
     return "; ".join([checks, *bounds])
