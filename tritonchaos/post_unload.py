@@ -43,11 +43,6 @@ def channel(metric: str) -> Channel:
     return Channel.COUNT
 
 
-def primary_metric(uses_gpu: bool) -> str:
-    """Return the metric that decides before it is known what can be read: see `primary_metrics`."""
-    return "nvml_device_used_bytes" if uses_gpu else "host_private_bytes"
-
-
 def primary_metrics(uses_gpu: bool, available: Collection[str]) -> tuple[str, ...]:
     """Return the metrics whose growth decides: per-process device bytes, else device bytes, else private host bytes.
 

@@ -23,7 +23,6 @@ from tritonchaos.post_unload import (
     cycle_readings,
     has_settled,
     is_flat,
-    primary_metric,
     primary_metrics,
     settle_quantum,
 )

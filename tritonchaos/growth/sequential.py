@@ -7,8 +7,9 @@ from enum import Enum
 
 from tritonchaos.growth import rules
 from tritonchaos.growth.cleaning import clean
-from tritonchaos.growth.rules import Trial
+from tritonchaos.growth.stable import excluded_rate, stable_rule
 from tritonchaos.growth.steps import find_steps
+from tritonchaos.growth.trial import Trial
 from tritonchaos.growth.wording import describe_shape, what_is_missing
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel
@@ -27,7 +28,7 @@ class GrowthState:
     """What the growth test says after a reading.
 
     Attributes:
-        rule: The rule that decided: "steady", "decelerating", "footprint" (LEAK) or "flat" (STABLE); "" before.
+        rule: The rule that decided: "steady", "decelerating", "footprint" (LEAK), "flat" or "slow" (STABLE); "" before.
         cycles_used: Treatment cycles up to the decision, or up to now.
         bytes_per_cycle: Growth per treatment cycle, in bytes (objects for counts); None where too little grew.
         interval: 95 % interval of the same.
@@ -116,9 +117,9 @@ class GrowthTest:
             return self._state(trial, Growth.LEAK, rule)
         if before.verdict is Growth.STABLE and self._still_stable(trial):
             return self._state(trial, Growth.STABLE, before.rule, before.cycles_used)
-        if rules.is_stable(trial):
+        if rule := stable_rule(trial):
             self._stable_at = trial.stairs.clock[-1]
-            return self._state(trial, Growth.STABLE, "flat")
+            return self._state(trial, Growth.STABLE, rule)
         return self._state(trial, Growth.INCONCLUSIVE)
 
     def _still_stable(self, trial: Trial) -> bool:
@@ -137,5 +138,5 @@ class GrowthTest:
         if verdict is Growth.LEAK:
             return replace(state, shape="per cycle")
         if verdict is Growth.STABLE:
-            return replace(state, excluded_bytes_per_cycle=rules.excluded_rate(trial), shape=describe_shape(trial))
+            return replace(state, excluded_bytes_per_cycle=excluded_rate(trial), shape=describe_shape(trial))
         return replace(state, reason=what_is_missing(trial, self.treatment_cycles))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tritonchaos.growth import rules
-from tritonchaos.growth.rules import Trial
+from tritonchaos.growth import allocator, rules
+from tritonchaos.growth.stable import flat_cycles, flat_cycles_needed
+from tritonchaos.growth.trial import Trial
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel
 from tritonchaos.units import format_bytes
@@ -27,11 +28,11 @@ def what_is_missing(trial: Trial, treatment_cycles: int) -> str:
     if trial.series.is_too_noisy:
         cause = "the GPU is not idle" if trial.channel is Channel.DEVICE else "something else changes it"
         return f"readings vary by {_amount(trial, trial.series.step)}, too much to see a step: {cause}"
-    if len(trial.steps) >= 2 and rules.flat_cycles(trial) * 2 < rules.flat_cycles_needed(trial):
+    if len(trial.steps) >= 2 and flat_cycles(trial) * 2 < flat_cycles_needed(trial):
         return _growing(trial)
     if trial.interleaved and len(trial.stairs.on(Arm.CONTROL)) > len(trial.steps):
         return f"the control arm itself grows by {_amount(trial, rules.control_rate(trial))} per cycle"
-    flat, needed = rules.flat_cycles(trial), rules.flat_cycles_needed(trial)
+    flat, needed = flat_cycles(trial), flat_cycles_needed(trial)
     if flat >= needed:
         return f"{flat} treatment cycles without a step, yet their halves differ"
     return (
