@@ -164,7 +164,6 @@ def test_device_metrics_decide_only_where_a_gpu_is_used():
     assert primary_metrics(True, read[:2]) == ("nvml_device_used_bytes",)
     assert primary_metrics(False, read) == ("host_private_bytes",)
     assert primary_metrics(True, read[:1]) == ()
-    assert primary_metric(True) == "nvml_device_used_bytes"
 
 
 def test_with_several_gpus_there_is_one_deciding_metric_of_each():
