@@ -141,6 +141,7 @@ class _Walker:
     # --- begin and end ---------------------------------------------------------------------------
 
     def begin(self) -> None:
+        self._server.measure_without_it()
         self._measuring.take("idle")
         self._server.start()
         self._main = Track(self._around)

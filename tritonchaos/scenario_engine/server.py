@@ -92,6 +92,13 @@ class ServerLife:
         self._measuring.record_notes()
         self._sampling.start()
 
+    def measure_without_it(self) -> None:
+        """Let the samplers read what exists without a server: devices, shared memory, temp files.
+
+        Done first of all, so that shared memory which was there before is never taken for the server's.
+        """
+        self._sampling.open(self._scope(None))
+
     def stop(self) -> None:
         """Close our connections, stop the server and record how it ended; harmless if none runs."""
         if self._running is None:
@@ -119,7 +126,7 @@ class ServerLife:
             self._journal.record(
                 Evidence(self._journal.now_ns(), None, "stop", {"signal": stop.signal}, tuple(_last_lines(log)))
             )
-        self._sampling.open(self._scope(None))
+        self.measure_without_it()
 
     def _record_left(self, stop: Stop) -> None:
         now_ns = self._journal.now_ns()
@@ -153,7 +160,7 @@ class ServerLife:
         self._sampling.stop()
         self._record_left(self._target.stop())  # reaps what the dead server left running
         self._running = None
-        self._sampling.open(self._scope(None))
+        self.measure_without_it()
         return True
 
     def _wait_for_exit(self, deadline_s: float) -> int | None:
