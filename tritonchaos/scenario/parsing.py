@@ -12,13 +12,13 @@ from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import JsonValue
 from tritonchaos.scenario.checks import phase_problems, verdict_problems
 from tritonchaos.scenario.entries import EntryReader, Families, PositiveSeconds
-from tritonchaos.scenario.problems import Problem, YamlPath, scenario_error, shown
+from tritonchaos.scenario.problems import Problem, YamlPath, shown
 from tritonchaos.scenario.records import (
     Scenario,
 )
 from tritonchaos.scenario.schema import complete_schema
 from tritonchaos.scenario.validation import Keys, problems_of, validate
-from tritonchaos.scenario.yaml_source import MAX_BYTES, decode, read_yaml
+from tritonchaos.scenario.yaml_source import MAX_BYTES, Document, decode, read_yaml
 
 _DEADLINE: Final[TypeAdapter[float]] = TypeAdapter(PositiveSeconds)
 _STEP_LISTS: Final = ("before", "each", "after", "steps")
@@ -34,6 +34,15 @@ def load_scenario(path: Path, extra_models: Collection[str] = (), families: Fami
     Raises:
         ScenarioError: All that is wrong with it, each with file, line, column and YAML path.
     """
+    return parse_document(load_document(path), extra_models, families)
+
+
+def load_document(path: Path) -> Document:
+    """Read the YAML of a scenario file without judging what it says.
+
+    Raises:
+        ScenarioError: It cannot be read, is not UTF-8 or not YAML.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -42,7 +51,7 @@ def load_scenario(path: Path, extra_models: Collection[str] = (), families: Fami
             f"{path}: found {error.strerror or error}, expected a scenario file",
             hint="`tritonchaos list` shows the scenarios that come with tritonchaos",
         ) from None
-    return parse_scenario(decode(content, str(path)), str(path), extra_models, families)
+    return read_yaml(decode(content, str(path)), str(path))
 
 
 def parse_scenario(
@@ -53,11 +62,17 @@ def parse_scenario(
     Args:
         source: Name of the file, for messages.
     """
+    return parse_document(read_yaml(text, source), extra_models, families)
+
+
+def parse_document(
+    document: Document, extra_models: Collection[str] = (), families: Families | None = None
+) -> Scenario:
+    """Make a scenario of a YAML document that was read; arguments and errors as of `load_scenario`."""
     families = families or Families()
-    document = read_yaml(text, source)
     raw = document.value
     if not isinstance(raw, dict):
-        raise scenario_error(source, document.places, [*document.problems, _not_a_scenario(raw)])
+        raise document.error([*document.problems, _not_a_scenario(raw)])
     reader = EntryReader(families, _model_names(raw) | frozenset(extra_models), _default_deadline_s(raw))
     filled = _with_entries(raw, reader)
     problems = [*document.problems]
@@ -65,13 +80,13 @@ def parse_scenario(
     try:
         scenario = Scenario.model_validate(filled)
     except ValidationError as error:
-        problems += problems_of(error, filled, (), _keys_at)
+        problems += problems_of(error, filled, (), keys_at)
     problems += reader.problems
     problems += phase_problems(raw.get("phases"))
     problems += verdict_problems(document.at, families.checkers)
     if problems or scenario is None:
         raise document.error(problems)
-    return scenario.with_text(text)
+    return scenario.with_text(document.text)
 
 
 def json_schema(families: Families | None = None) -> dict[str, JsonValue]:
@@ -134,7 +149,8 @@ def _with_steps(raw: Mapping[str, JsonValue], path: YamlPath, reader: EntryReade
 # --- which keys may stand where ------------------------------------------------------------------
 
 
-def _keys_at(loc: YamlPath) -> Keys:
+def keys_at(loc: YamlPath) -> Keys:
+    """Return the keys that the scenario's records know at a path; none where something else stands."""
     record: Any = Scenario
     for part in loc:
         record = _below(record, part)
