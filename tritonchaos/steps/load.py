@@ -35,6 +35,6 @@ class Load:
     def apply(self, bench: Workbench) -> Reply:
         """Send the load request and wait for its answer."""
         folder = bench.repository.model_dir(self.model)
-        files = {f"file:{path}": (folder / path).read_bytes() for path in self.files}
+        files = {path: (folder / path).read_bytes() for path in self.files}
         config = None if self.config is None else json.dumps(self.config)
         return bench.client.load(self.model, bench.deadline_s, config=config, files=files or None)
