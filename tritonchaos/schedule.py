@@ -51,7 +51,7 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledTrack:
-    """Steps that are repeated beside the main track until that is done."""
+    """Steps that are repeated beside the main track; `entry` says by how many workers, how often and how long."""
 
     name: str
     entry: TrackEntry
@@ -214,11 +214,25 @@ def describe(schedule: Schedule) -> Iterator[str]:
         yield ""
         yield _headline(phase)
         for track in phase.tracks:
-            yield from _block(f"meanwhile {track.name}, again and again until the phase is done", track.iteration(0))
+            yield from _block(f"meanwhile {track.name}, {_how_long(track.entry)}", track.iteration(0))
         yield from _block("before", phase.before())
         yield from _block("steps", phase.steps())
         yield from _first_cycles(phase)
         yield from _block(_after_title(phase), phase.after() if phase.kind == "cycles" else ())
+
+
+def _how_long(track: TrackEntry) -> str:
+    rate = f"{track.rate:g} times a second" if track.rate is not None else "again and again"
+    parts = [rate if track.workers == 1 else f"{rate} by {track.workers} workers"]
+    if track.start is not None:
+        after = f"{format_seconds(track.start.offset_s)} after " if track.start.offset_s else "when "
+        parts.append(f"from {after}step {track.start.step} of {track.start.track} has {track.start.when}")
+    if track.stop.times is not None:
+        parts.append(f"{track.stop.times} times")
+    else:
+        is_timed = track.stop.after_s is not None
+        parts.append(f"for {format_seconds(track.stop.after_s or 0)}" if is_timed else "until the phase is done")
+    return ", ".join(parts)
 
 
 def _headline(phase: ScheduledPhase) -> str:

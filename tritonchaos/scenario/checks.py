@@ -55,10 +55,23 @@ def _track_problems(tracks: JsonValue, path: YamlPath) -> Iterator[Problem]:
     if not isinstance(tracks, list):
         return
     yield from _duplicates(tracks, "track", path)
+    yield from _start_problems([track for track in tracks if isinstance(track, Mapping)], path)
     for number, track in enumerate(tracks):
         if isinstance(track, Mapping) and track.get("track") in ("main", "coin"):
             where = (*path, number, "track")
             yield Problem(where, shown(track["track"]), "another name: this one is taken by the schedule itself")
+
+
+def _start_problems(tracks: list[Mapping[str, JsonValue]], path: YamlPath) -> Iterator[Problem]:
+    names = [name for track in tracks if isinstance(name := track.get("track"), str)]
+    for number, track in enumerate(tracks):
+        start = track.get("start")
+        at = start.get("at") if isinstance(start, Mapping) else None
+        other = at.get("track", "main") if isinstance(at, Mapping) else None
+        choices = ["main", *(name for name in names if name != track.get("track"))]
+        if isinstance(other, str) and other not in choices:
+            where = (*path, number, "start", "at", "track")
+            yield Problem(where, f"the track {shown(other)}", one_of(choices))
 
 
 def _duplicates(entries: list[JsonValue], key: str, path: YamlPath) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from pydantic import (
 from tritonchaos.observations import Arm, JsonValue
 from tritonchaos.scenario.entries import PositiveSeconds, TargetEntry
 from tritonchaos.scenario.problems import shown
+from tritonchaos.scenario.track_rules import Rate, Start, Stop, StopRule, Workers
 from tritonchaos.scenario.values import (
     Checks,
     Count,
@@ -31,12 +32,10 @@ from tritonchaos.scenario.values import (
     ScenarioName,
     ScheduleName,
     Steps,
-    StopRule,
     Targets,
     VariableName,
     VariableValue,
     VersionRange,
-    Workers,
 )
 
 
@@ -157,15 +156,17 @@ class TrackEntry(Record):
         track: Its name.
         each: Steps of every round.
         workers: Number of loops at the same time.
-        stop: When it ends.
+        rate: Rounds that are due in a time, such as 50/s, however long they take; absent: one after the other.
+        start: {at: {track, step, when, offset}}: the step of another track that it waits for; absent: with the phase.
+        stop: {with: main}, {after: 30s} or {times: 10} rounds.
     """
-
-    later = frozenset({"rate", "start"})
 
     track: ScheduleName
     each: Steps
     workers: Workers = 1
-    stop: StopRule = Field(default_factory=lambda: {"with": "main"})
+    rate: Rate = None
+    start: Start = None
+    stop: Stop = StopRule()
 
 
 class Phase(Record):

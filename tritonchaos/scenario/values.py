@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictInt, StrictStr, WithJsonSchema
@@ -94,20 +93,6 @@ def _only_explicit(mode: str) -> str:
     return mode
 
 
-def _one_worker(count: int) -> int:
-    if count > 1:
-        raise ValueError(f"found {count}, which is {NOT_YET}, expected 1")
-    return count
-
-
-def _with_main(stop: JsonValue) -> JsonValue:
-    if stop == {"with": "main"}:
-        return stop
-    if isinstance(stop, Mapping) and set(stop) <= {"with", "after", "times"} and len(stop) == 1 and "with" not in stop:
-        raise ValueError(f"found {next(iter(stop))!r}, which is {NOT_YET}, expected {{with: main}}")
-    raise ValueError(f"found {shown(stop)}, expected {{with: main}}")
-
-
 def _as_read(value: Any) -> Any:
     """Entries were read before, with errors of their own; None stands for one that is wrong."""
     return value
@@ -127,10 +112,6 @@ FlagValue = Annotated[
 ]
 VariableName = Annotated[StrictStr, AfterValidator(_variable_name)]
 VariableValue = Annotated[str, BeforeValidator(_variable_value), WithJsonSchema({"type": ["string", "integer"]})]
-Workers = Annotated[Count, AfterValidator(_one_worker)]
-StopRule = Annotated[
-    Any, AfterValidator(_with_main), WithJsonSchema({"type": "object", "properties": {"with": {"const": "main"}}})
-]
 VersionRange = Annotated[StrictStr, AfterValidator(_version_range)]
 FindingKind = Annotated[
     StrictStr, AfterValidator(_finding_kind), WithJsonSchema({"type": "string", "enum": sorted(KINDS)})

@@ -17,6 +17,7 @@ from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import Arm, Expectation
 from tritonchaos.plugins import STEPS, Contract, Registry, Seconds, Workbench, load_plugins
 from tritonchaos.scenario import Families, Scenario, build_plugin, json_schema, load_scenario, parse_scenario
+from tritonchaos.scenario.track_rules import StartRule, StopRule
 from tritonchaos.shipped import shipped_folder
 
 load_plugins()
@@ -316,6 +317,31 @@ REFUSED = {
     "same phase twice": (HEAD + ONE_PHASE + "  - {phase: p, steps: [settle]}\n", "the phase 'p' a second time"),
     "unknown when": (one("when: leek, steps: [settle]"), "when: found 'leek'", "'leak'"),
     "unknown arm": (one("cycles: 1, arm: contrl, each: [settle]"), "arm: found 'contrl'", "'control'"),
+    "no workers": (one("steps: [settle], meanwhile: [{track: t, each: [settle], workers: 0}]"), "workers: found 0"),
+    "rate without a time": (
+        one("steps: [settle], meanwhile: [{track: t, each: [settle], rate: 5}]"),
+        "meanwhile[0].rate: found 5",
+        "50/s",
+    ),
+    "rate of nothing": (
+        one("steps: [settle], meanwhile: [{track: t, each: [settle], rate: 0/s}]"),
+        "rate: found '0/s'",
+    ),
+    "start of nothing": (
+        one("steps: [settle], meanwhile: [{track: t, each: [settle], start: {}}]"),
+        "meanwhile[0].start: found",
+        "{at: {track",
+    ),
+    "start with an unknown track": (
+        one("steps: [settle], meanwhile: [{track: t, each: [settle], start: {at: {track: u, step: 0}}}]"),
+        "meanwhile[0].start.at.track: found the track 'u'",
+        "main",
+    ),
+    "stop of nothing": (
+        one("steps: [settle], meanwhile: [{track: t, each: [settle], stop: {times: 0}}]"),
+        "meanwhile[0].stop: found",
+        "{after: TIME}",
+    ),
     "track main": (
         one("steps: [settle], meanwhile: [{track: main, each: [settle]}]"),
         "meanwhile[0].track: found 'main'",
@@ -363,10 +389,6 @@ LATER = {
     "amplify": "phases: [{phase: p, steps: [settle], amplify: 3}]\n",
     "gap": "phases: [{phase: p, steps: [settle], gap: 3}]\n",
     "fresh": "phases: [{phase: p, steps: [settle], fresh: cycle}]\n",
-    "workers": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], workers: 2}]}]\n",
-    "rate": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], rate: 5/s}]}]\n",
-    "start": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], start: {}}]}]\n",
-    "stop": "phases: [{phase: p, steps: [settle], meanwhile: [{track: t, each: [settle], stop: {after: 3s}}]}]\n",
     "via": "phases: [{phase: p, steps: [load: {model: m, via: grpc}]}]\n",
     "every": "phases: [{phase: p, steps: [load: {model: m, every: 100}]}]\n",
     "record": "phases: [{phase: p, steps: [load: {model: m, record: x}]}]\n",
@@ -388,6 +410,17 @@ def test_what_later_versions_add_is_refused_as_such(key: str):
     assert "not in this version" in message
     assert key in message
     assert len(message.splitlines()) == 1
+
+
+def test_when_a_track_starts_and_stops_and_how_often_it_runs():
+    text = one(
+        "steps: [load: m], meanwhile: [{track: t, each: [settle], workers: 3, rate: 30/min,"
+        " start: {at: {step: load m, when: finished, offset: 5ms}}, stop: {after: 2s}}, {track: u, each: [settle]}]"
+    )
+    timed, plain = parse(text).phases[0].meanwhile
+    assert (timed.workers, timed.rate, timed.stop) == (3, 0.5, StopRule(after_s=2.0))
+    assert timed.start == StartRule("main", "load m", "finished", 0.005)
+    assert (plain.workers, plain.rate, plain.start, plain.stop) == (1, None, None, StopRule())
 
 
 def test_a_model_of_ones_own_is_for_a_later_version():
