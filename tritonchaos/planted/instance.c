@@ -7,32 +7,13 @@
 /* More than any engine.json needs; keeps a wrong file from filling memory. */
 enum { ENGINE_FILE_BYTES = 64 * 1024 };
 
-static TRITONSERVER_Error *read_parameter(const struct json *config, const char *name, int64_t *bytes)
-{
-    *bytes = 0;
-    int parameter = json_member(config, json_member(config, 0, "parameters"), name);
-    if (parameter < 0)
-        return NULL;
-    if (json_integer(config, json_member(config, parameter, "string_value"), bytes) && *bytes >= 0)
-        return NULL;
-    struct message why;
-    message_clear(&why);
-    message_add(&why, "planted: parameter '%s' must be a whole number of bytes as string_value", name);
-    return TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
-}
-
 static TRITONSERVER_Error *read_config(struct instance *instance, struct model_io *config_io, const struct json *config)
 {
     struct message why;
     message_clear(&why);
     message_add(&why, "planted: cannot read the model configuration: ");
-    TRITONSERVER_Error *error =
-        read_parameter(config, "retain_host_bytes_per_failed_load", &instance->retain_per_failed_load);
-    if (!error)
-        error = read_parameter(config, "retain_host_bytes_per_good_load", &instance->retain_per_good_load);
-    if (!error && !model_io_from_config(config_io, config, &why))
-        error = TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
-    return error;
+    bool is_read = read_faults(&instance->faults, config, &why) && model_io_from_config(config_io, config, &why);
+    return is_read ? NULL : TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
 }
 
 /* Ask Triton for the configuration and read it; `config_io` is to be freed in either case. */

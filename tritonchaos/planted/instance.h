@@ -2,12 +2,13 @@
 #ifndef TRITONCHAOS_INSTANCE_H
 #define TRITONCHAOS_INSTANCE_H
 
+#include "faults.h"
 #include "model_io.h"
 #include "triton_api.h"
 
 struct instance {
     struct model_io engine;
-    int64_t retain_per_failed_load, retain_per_good_load; /* bytes */
+    struct faults faults;
 };
 
 /* Read configuration and engine and compare them; NULL when they agree. Free it in either case. */

@@ -1,12 +1,11 @@
-/* The planted backend: serves identity, refuses a configuration that its engine does not fit, retains on demand.
+/* The planted backend: serves identity, refuses a configuration that its engine does not fit, has faults on demand.
  *
- * Only the functions below are exported. There is no state beyond the model instances.
+ * Only the functions below are exported. There is no state beyond the model instances and the counts in faults.c.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "instance.h"
-#include "retain.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -16,13 +15,6 @@ EXPORTED TRITONSERVER_Error *TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_M
 EXPORTED TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance *handle,
                                                                 TRITONBACKEND_Request **requests,
                                                                 const uint32_t request_count);
-
-static void log_line(int level, int line, const char *text)
-{
-    TRITONSERVER_Error *error = TRITONSERVER_LogMessage(level, "planted.c", line, text);
-    if (error)
-        TRITONSERVER_ErrorDelete(error);
-}
 
 TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
 {
@@ -38,27 +30,13 @@ TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *backend)
     return TRITONSERVER_ErrorNew(ERROR_UNSUPPORTED, why.text);
 }
 
-/* Plant what the configuration asks for, and say so in the log: a planted leak must never pass for a real one. */
-static void plant(const struct instance *instance, bool failed)
-{
-    int64_t bytes = failed ? instance->retain_per_failed_load : instance->retain_per_good_load;
-    if (!bytes)
-        return;
-    bool retained = retain_host_bytes(bytes);
-    struct message text;
-    message_clear(&text);
-    message_add(&text, "planted: %s %" PRId64 " host bytes on purpose (%s load)",
-                retained ? "retained" : "could not retain", bytes, failed ? "failed" : "good");
-    log_line(retained ? LOG_INFO : LOG_WARN, __LINE__, text.text);
-}
-
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *handle)
 {
     struct instance *instance = calloc(1, sizeof *instance);
     if (!instance)
         return TRITONSERVER_ErrorNew(ERROR_INTERNAL, "planted: out of memory");
     TRITONSERVER_Error *error = instance_open(instance, handle);
-    plant(instance, error != NULL);
+    plant(&instance->faults, error != NULL);
     if (!error)
         error = TRITONBACKEND_ModelInstanceSetState(handle, instance);
     if (error)
