@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pkgutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -396,6 +397,8 @@ def _load_file(file: Path) -> None:
     if spec is None or spec.loader is None:
         raise PluginError(f"plug-in file {file} is not a Python file", hint="its name must end in .py")
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses and type hints look their module up by name.
+    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except PluginError:
