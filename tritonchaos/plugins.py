@@ -96,11 +96,15 @@ class RunningServer:
         url: HTTP base URL, "http://127.0.0.1:PORT".
         grpc: "127.0.0.1:PORT", or None where gRPC is off.
         pid: Process as this host sees it; None where not knowable.
+        is_ours: We started it, with the launch's TMPDIR and shared memory prefix.
+        is_here: It runs on this machine, so that this machine's GPUs are those that it uses.
     """
 
     url: str
     grpc: str | None
     pid: int | None
+    is_ours: bool = True
+    is_here: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +124,60 @@ class Stop:
     left: tuple[tuple[str, str, int], ...] = ()
 
 
+# What only some targets can do, and what it means; `Target.abilities` and `Step.needs` are made of these names.
+ABILITIES: Final[Mapping[str, str]] = {
+    "start": "start the server, with the flags and the environment that the scenario gives",
+    "stop": "stop the server for good",
+    "restart": "stop the server and start it again",
+    "signal": "send signals to the server's processes",
+    "log": "read the server's log",
+    "backends": "make our own backend libraries loadable beside the server's",
+}
+
+
+@runtime_checkable
+class HasAbilities(Protocol):
+    """A target that cannot do everything; one without this can."""
+
+    abilities: frozenset[str]
+
+
+def abilities_of(target: Target) -> frozenset[str]:
+    """Names from `ABILITIES` that a target has."""
+    return target.abilities if isinstance(target, HasAbilities) else frozenset(ABILITIES)
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryPlace:
+    """Where the models of a run are laid out, and how the server gets them.
+
+    Attributes:
+        shared: Folder that the server reads too and that is not ours: only our models are put in, and removed again.
+            None: a folder of the run.
+        sends_files: The server does not read that folder; the files are sent along with every load.
+    """
+
+    shared: Path | None = None
+    sends_files: bool = False
+
+
+@runtime_checkable
+class HasRepositoryPlace(Protocol):
+    """A target whose server does not simply read the run's own model repository."""
+
+    def repository_place(self) -> RepositoryPlace: ...
+
+
+@runtime_checkable
+class MayVanish(Protocol):
+    """A target that can see that its server has ended, but not with which exit code."""
+
+    def has_vanished(self) -> bool:
+        """Tell whether the server that `start` gave has ended."""
+
+
 class Target(Named, Protocol):
-    """Starts, watches and stops one tritonserver."""
+    """Starts, watches and stops one tritonserver (see also `HasAbilities`, `HasRepositoryPlace`, `MayVanish`)."""
 
     def check(self) -> None:
         """Raise `TargetUnavailable`, with the reason and a hint, if this target cannot be used here."""
@@ -158,12 +214,14 @@ class SampleScope:
         gpu_uuids: GPUs to read; empty: every visible GPU.
         shm_prefix: Names in /dev/shm that are this run's.
         temp: The server's TMPDIR.
+        is_here: The server runs on this machine; if not, the numbers of this machine are none of it.
     """
 
     pid: int | None
     gpu_uuids: tuple[str, ...] = ()
     shm_prefix: str = ""
     temp: Path | None = None
+    is_here: bool = True
 
 
 class Group(str, Enum):
@@ -245,12 +303,21 @@ class Workbench:
 
 
 class Step(Named, Protocol):
-    """One thing done to the server or its model repository."""
+    """One thing done to the server or its model repository.
+
+    A step that not every target can carry out has `needs`, names from `ABILITIES` (see `needs_of`).
+    """
 
     contract: ClassVar[Contract]
 
     def apply(self, bench: Workbench) -> Reply | None:
         """Do it. A bad answer of the server is a reply, not an exception."""
+
+
+def needs_of(step: Step) -> frozenset[str]:
+    """Abilities that a target must have for a step; one that holds other steps answers for them too."""
+    needs: frozenset[str] = getattr(step, "needs", frozenset())
+    return needs
 
 
 # --- checkers ------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ class NvmlSampler:
 
     def open(self, scope: SampleScope) -> Mapping[str, str]:
         self.close()
+        if not scope.is_here:
+            return dict.fromkeys(_METRICS, "not applicable: the server runs on another machine")
         connected = self.connect()
         if isinstance(connected, NoNvml):
             return dict.fromkeys(_METRICS, connected.reason)

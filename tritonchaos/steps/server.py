@@ -15,6 +15,7 @@ class StartServer:
 
     name: ClassVar[str] = "start_server"
     contract: ClassVar[Contract] = Contract.DOCUMENTED
+    needs: ClassVar[frozenset[str]] = frozenset({"start"})
 
     def apply(self, bench: Workbench) -> None:
         """Return once live answers."""
@@ -28,6 +29,7 @@ class StopServer:
 
     name: ClassVar[str] = "stop_server"
     contract: ClassVar[Contract] = Contract.DOCUMENTED
+    needs: ClassVar[frozenset[str]] = frozenset({"stop"})
 
     def apply(self, bench: Workbench) -> None:
         """Close our own connections first: one that is open makes the server wait for its whole exit timeout."""
@@ -41,6 +43,7 @@ class RestartServer:
 
     name: ClassVar[str] = "restart_server"
     contract: ClassVar[Contract] = Contract.DOCUMENTED
+    needs: ClassVar[frozenset[str]] = frozenset({"restart"})
 
     def apply(self, bench: Workbench) -> None:
         """Stop, then start."""
