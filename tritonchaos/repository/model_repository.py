@@ -25,8 +25,10 @@ from tritonchaos.repository.files import (
     remove,
     write_bytes,
 )
+from tritonchaos.repository.sending import CONFIG_FILE, config_json, sendable_files
+from tritonchaos.repository.sharing import staging_for
 
-CONFIG_FILE: Final = "config.pbtxt"
+_NOT_OURS: Final = "only models that the scenario brings are changed in a server's own repository"
 # config.pbtxt should be UTF-8; whatever else is in it is carried through unchanged.
 _ENCODING: Final = ("utf-8", "surrogateescape")
 
@@ -42,17 +44,25 @@ class ModelRepository:
         root: The live repository folder; made if absent.
         archive: Where each state is kept (see `ModelArchive`); made if absent. Best on the same file system, so that
             big files are linked instead of copied.
+        shared: The root belongs to a server that is not ours: it must be there, only what was added may be changed,
+            and `withdraw` takes it out again.
+        sends_files: The server does not read the root; a load sends the files along (see `sending`).
     """
 
-    def __init__(self, root: Path, archive: Path) -> None:
+    def __init__(self, root: Path, archive: Path, *, shared: bool = False, sends_files: bool = False) -> None:
         self._root = root.absolute()
+        self._shared = shared
+        self.sends_files = sends_files
         # Beside the root, hence on its file system, and outside what Triton polls.
         self._staging = self._root.parent / f".{self._root.name}.staging"
+        if shared:
+            self._staging = staging_for(self._root)
         make_folder(self._root)
         make_folder(self._staging)
         self._archive_folder = archive.absolute()
         self._archive = ModelArchive(self._archive_folder)
         self._snapshots: dict[str, State] = {}
+        self._placed: set[str] = set()
         self._lock = RLock()
 
     @property
@@ -61,16 +71,44 @@ class ModelRepository:
         return self._root
 
     def models(self) -> list[str]:
-        """Names of the model directories, sorted; hidden folders are none."""
+        """Names of the model directories, sorted; hidden folders are none, nor what others have in a shared root."""
+        if self._shared:
+            return sorted(self._placed)
         return sorted(entry.name for entry in self._root.iterdir() if entry.is_dir() and entry.name[0] != ".")
 
     def model_dir(self, model: str) -> Path:
         """Folder of a model, whether it is there or not.
 
         Raises:
-            ScenarioError: The name could lead out of the repository.
+            ScenarioError: The name could lead out of the repository, or is somebody else's model in a shared root.
         """
-        return self._root / checked_name(model)
+        place = self._root / checked_name(model)
+        if self._shared and model not in self._placed:
+            raise ScenarioError(f"model {model} in the shared model repository is not ours", hint=_NOT_OURS)
+        return place
+
+    def model_files(self, model: str) -> tuple[str, ...]:
+        """Paths of a model's files below its directory, but for config.pbtxt."""
+        return sendable_files(self.model_dir(model))
+
+    def config_json(self, model: str) -> str:
+        """A model's config.pbtxt as JSON, or as it is if it is no ModelConfig.
+
+        Raises:
+            ConfigTextError: The model has none.
+        """
+        return config_json(self.config_text(model))
+
+    def withdraw(self) -> None:
+        """Take everything that was put into a shared root out of it again; harmless when repeated."""
+        if not self._shared:
+            return
+        with self._lock:
+            for place in (self._root / name for name in sorted(self._placed)):
+                if place.exists() or place.is_symlink():
+                    remove(place)
+            self._placed.clear()
+            shutil.rmtree(self._staging, ignore_errors=True)
 
     def add(self, model: str, files: Mapping[str, bytes | Path]) -> None:
         """Lay out a new model, and remember it for `restore`.
@@ -83,12 +121,13 @@ class ModelRepository:
             ScenarioError: A bad name or path, or the model is there already.
             TemplateError: A file to copy is missing.
         """
-        place = self.model_dir(model)
+        place = self._root / checked_name(model)
         with self._lock, self._aside() as aside:
             if place.exists():
                 raise ScenarioError(f"model {model} is in the repository already", hint="give one of them another name")
             lay_out(aside / model, files)
             (aside / model).rename(place)
+            self._placed.add(model)
             self._remember(f"add-{model}", model)
 
     def copy_from(self, folder: Path) -> None:
@@ -112,6 +151,7 @@ class ModelRepository:
                     raise UsageError(f"{entry.name} of {folder} is in the repository already")
             for entry in copied:
                 entry.rename(self._root / entry.name)
+                self._placed.add(entry.name)
             self._remember("copy_from", *models)
 
     def config_text(self, model: str) -> str:

@@ -20,7 +20,7 @@ class Load:
         model: The scenario's name of the model.
         config: Model configuration that overrides config.pbtxt for this load, in the JSON form of ModelConfig.
         files: Files of the model directory to send along as `file:` content, such as ["1/model.py"]; Triton wants
-            `config` with them.
+            `config` with them. A target that cannot lay out a model repository sends config and all files of itself.
 
     Source: Triton model repository extension, "Load".
     """
@@ -34,7 +34,12 @@ class Load:
 
     def apply(self, bench: Workbench) -> Reply:
         """Send the load request and wait for its answer."""
-        folder = bench.repository.model_dir(self.model)
-        files = {path: (folder / path).read_bytes() for path in self.files}
+        repository = bench.repository
         config = None if self.config is None else json.dumps(self.config)
+        paths = self.files
+        if repository.sends_files:
+            config = repository.config_json(self.model) if config is None else config
+            paths = self.files or repository.model_files(self.model)
+        folder = repository.model_dir(self.model)
+        files = {path: (folder / path).read_bytes() for path in paths}
         return bench.client.load(self.model, bench.deadline_s, config=config, files=files or None)
