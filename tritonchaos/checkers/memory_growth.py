@@ -182,11 +182,16 @@ def _stable(assessment: Assessment, watch: GrowthWatch, metric: str, history: Hi
         return _with(assessment, Status.UNKNOWN, f"{metric} was lost during the run ({lost.reason})")
     if watch.left_out:
         return _with(assessment, Status.UNKNOWN, _joined("not called stable", *_remarks(watch, metric)))
-    shape = watch.series[metric].state.shape
-    grown = "no growth" if shape == "flat" else f"no growth beyond a {shape}"
+    grown = _growth_in_words(watch.series[metric].state)
     excluded = format_bytes(assessment.excluded_bytes_per_cycle or 0.0)
     found = f"{grown}; a leak of {excluded} per cycle would have been found"
     return _with(assessment, Status.PASS, _joined(found, *_remarks(watch, metric)))
+
+
+def _growth_in_words(state: GrowthState) -> str:
+    if state.rule == "slow":
+        return "no growth but single pages now and then, as of an allocator that warms up"
+    return "no growth" if state.shape == "flat" else f"no growth beyond a {state.shape}"
 
 
 def _with(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tritonchaos.growth import allocator, rules
 from tritonchaos.growth.stable import flat_cycles, flat_cycles_needed
 from tritonchaos.growth.trial import Trial
@@ -45,6 +47,8 @@ def _growing(trial: Trial) -> str:
     found = f"grew by {_amount(trial, grown)} in {len(trial.steps)} steps over {trial.stairs.now} treatment cycles"
     if trial.rate and rules.control_rate(trial) >= trial.rate.bytes_per_cycle / 2:
         return f"{found}, but the control arm grows too ({_amount(trial, rules.control_rate(trial))} per cycle)"
+    if allocator.may_explain(trial):
+        return f"{found}; {_what_tells_it_from_the_allocator(trial, grown)}"
     cycles = rules.cycles_needed(trial) - trial.stairs.now
     steps = rules.steps_needed(trial) - len(trial.steps)
     if cycles > 0 or steps > 0:
@@ -52,6 +56,19 @@ def _growing(trial: Trial) -> str:
     if trial.interleaved and rules.evidence_against_chance(trial) < 1 / rules.ALPHA:
         return f"{found}; too few of all steps fell on treatment cycles to blame the treatment"
     return f"{found}, not steadily enough to tell a leak from growth that ends"
+
+
+def _what_tells_it_from_the_allocator(trial: Trial, grown: int) -> str:
+    if not trial.has_flat_control:
+        least = format_bytes(allocator.SMALLEST_ALONE)
+        return (
+            f"host growth of less than {least} in every cycle may be the allocator warming up: put a control arm that"
+            " goes flat before it (`until: flat`), or coin-ordered arms"
+        )
+    total = format_bytes(allocator.SMALL_TOTAL)
+    rate = trial.rate.bytes_per_cycle if trial.rate else 1.0
+    more = max(1, math.ceil((allocator.SMALL_TOTAL - grown) / rate))
+    return f"growth this small may be the allocator's until it adds up to {total}: {more} more such cycles"
 
 
 def _amount(trial: Trial, count: float) -> str:

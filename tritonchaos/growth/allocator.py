@@ -1,0 +1,51 @@
+"""What the allocator of the host explains without a leak."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tritonchaos.growth.estimate import are_irregular
+from tritonchaos.growth.trial import Trial
+from tritonchaos.post_unload import Channel
+from tritonchaos.units import KIB, MIB
+
+_NEED_STEADY: Final = 24  # treatment cycles after which even growth is a leak
+_NEED_IRREGULAR: Final = 36
+# Every load thread has its own arena, and the first load on it takes 152 KiB for good (glibc, Triton 2.51, which has 4
+# load threads): with N of them, growth is as even as a leak for N - 1 cycles. 72 cycles are past any sane N.
+_NEED_ALONE: Final = 72
+_ARENA: Final = 256 * KIB  # per cycle; below it, growth may be arenas used for the first time
+# Once all arenas are in use no cycle of some 10,000 took more than 20 KiB.
+SMALLEST_ALONE: Final = 32 * KIB
+_SMALL: Final = 64 * KIB  # per cycle; below it, a failed load may touch its code and heap for the first time
+SMALL_TOTAL: Final = MIB  # ten times what failed loads after good ones took until they were flat
+
+
+def cycles_needed(trial: Trial) -> int:
+    """Return the treatment cycles after which the allocator no longer explains even growth, on the host or elsewhere.
+
+    Elsewhere it is the time that caches, pools and contexts get to fill.
+    """
+    steady = _NEED_IRREGULAR if are_irregular(trial.steps) else _NEED_STEADY
+    if trial.channel is not Channel.HOST or trial.has_flat_control or trial.rate is None:
+        return steady
+    return steady if trial.rate.bytes_per_cycle >= _ARENA else _NEED_ALONE
+
+
+def is_small(trial: Trial) -> bool:
+    """Say whether host growth is so small that what is touched for the first time may explain it."""
+    return trial.channel is Channel.HOST and trial.rate is not None and trial.rate.bytes_per_cycle < _SMALL
+
+
+def may_explain(trial: Trial) -> bool:
+    """Say whether the allocator may explain the growth, however even it is.
+
+    Without a control arm that went flat a host leak is claimed only where each cycle, the later ones too, takes more
+    than a warm allocator ever took. With one, smaller growth is a leak once it adds up to more than any warm-up.
+    """
+    if trial.channel is not Channel.HOST or trial.rate is None:
+        return False
+    if trial.has_flat_control:
+        return is_small(trial) and trial.grown(0, trial.end) < SMALL_TOTAL
+    later = trial.grown(trial.end / 2, trial.end) / (trial.end / 2)
+    return min(trial.rate.low, later) < SMALLEST_ALONE
