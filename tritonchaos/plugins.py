@@ -72,7 +72,8 @@ class LaunchSpec:
         backends: Backend name -> folder with our own backend library (the planted backend), to be made loadable.
         mode: Model control mode: "explicit", "poll" or "none".
         flags: Further tritonserver flags without the leading dashes; True becomes "true".
-        env: Environment variables on top of the target's own.
+        env: Environment variables on top of the target's own; None: the server does not get that one.
+        ulimits: Resource limits such as "nofile" -> value, -1 for none.
         startup_deadline_s: Longest time until the live endpoint answers.
     """
 
@@ -84,8 +85,9 @@ class LaunchSpec:
     backends: Mapping[str, Path] = field(default_factory=dict)
     mode: str = "explicit"
     flags: Mapping[str, str | int | float | bool] = field(default_factory=dict)
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str | None] = field(default_factory=dict)
     startup_deadline_s: float = 60.0
+    ulimits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,14 +43,14 @@ def _lay_out_python(backend: Path, stub: Path, folder: Path) -> None:
     (folder / STUB).chmod(0o755)
 
 
-def server_environment(installation: Installation, own: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+def server_environment(installation: Installation, own: Mapping[str, str], asked: Mapping[str, str | None]) -> dict[str, str]:
     """Environment of the server and of its stubs.
 
     Args:
         own: Of this process.
-        asked: Variables that were asked for; they win, LD_LIBRARY_PATH is searched before ours.
+        asked: Variables that were asked for; they win, LD_LIBRARY_PATH is searched before ours. None: not set.
     """
-    environment = {**own, **asked}
+    environment = {name: value for name, value in {**own, **asked}.items() if value is not None}
     environment["LD_LIBRARY_PATH"] = _joined(
         environment.get("LD_LIBRARY_PATH", ""), *(str(folder) for folder in installation.libraries)
     )

@@ -10,6 +10,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import JsonValue
+from tritonchaos.scenario.cells import cell_documents, vary_problems
 from tritonchaos.scenario.checks import phase_problems, verdict_problems
 from tritonchaos.scenario.entries import EntryReader, Families, PositiveSeconds
 from tritonchaos.scenario.problems import Problem, YamlPath, shown
@@ -84,9 +85,23 @@ def parse_document(
     problems += reader.problems
     problems += phase_problems(raw.get("phases"))
     problems += verdict_problems(document.at, families.checkers)
+    problems += vary_problems(raw)
     if problems or scenario is None:
         raise document.error(problems)
-    return scenario.with_text(document.text)
+    return scenario.with_text(document.text).with_cells(_cells(document, extra_models, families))
+
+
+def _cells(document: Document, extra_models: Collection[str], families: Families) -> tuple[tuple[str, Scenario], ...]:
+    """Make the scenario of every cell now, so that what is wrong in one of them is told before anything starts."""
+    if "vary" not in document.value:
+        return ()
+    cells = []
+    for label, cell in cell_documents(document):
+        try:
+            cells.append((label, parse_document(cell, extra_models, families)))
+        except ScenarioError as error:
+            raise ScenarioError(error.message, hint=f"this is so in the cell {label} of `vary`") from None
+    return tuple(cells)
 
 
 def json_schema(families: Families | None = None) -> dict[str, JsonValue]:

@@ -54,7 +54,7 @@ class ServerOptions(Record):
     Attributes:
         mode: Model control mode.
         flags: Further tritonserver flags, without the dashes in front.
-        env: Environment variables.
+        env: Environment variables; nothing as value: the server does not get the one that we have.
         startup_deadline: Longest time until the server's live endpoint answers.
     """
 
@@ -259,9 +259,10 @@ class Scenario(Record):
         sample: How memory is read.
         known: Findings that are reported already.
         check: What is judged.
+        vary: Path of a field -> values; each combination is a run of its own, the first is the control.
     """
 
-    later = frozenset({"vary", "faults", "ledger", "localise", "measure", "flaky", "amplify", "gap"})
+    later = frozenset({"faults", "ledger", "localise", "measure", "flaky", "amplify", "gap"})
 
     scenario: ScenarioName
     about: StrictStr = ""
@@ -274,7 +275,9 @@ class Scenario(Record):
     sample: SampleOptions = Field(default_factory=SampleOptions)
     known: tuple[KnownEntry, ...] = ()
     check: Checks = ()
+    vary: Mapping[StrictStr, tuple[Any, ...]] = Field(default_factory=dict)
     _text: str = PrivateAttr("")
+    _cells: tuple[tuple[str, Scenario], ...] = PrivateAttr(())
 
     @property
     def text(self) -> str:
@@ -285,6 +288,19 @@ class Scenario(Record):
         """Remember the YAML text."""
         copy = self.model_copy()
         copy._text = text
+        return copy
+
+    def cells(self) -> list[tuple[str, Scenario]]:
+        """Scenarios to run instead of this one, each with its label: one per combination of `vary`, the control first.
+
+        Without `vary` the only one is the scenario itself, with an empty label.
+        """
+        return list(self._cells) or [("", self)]
+
+    def with_cells(self, cells: tuple[tuple[str, Scenario], ...]) -> Scenario:
+        """Remember the scenarios of the cells."""
+        copy = self.model_copy()
+        copy._cells = cells
         return copy
 
     def known_entries(self) -> list[dict[str, str]]:
@@ -301,7 +317,8 @@ class Scenario(Record):
         if variant is not None:
             forced = {name: model.model_copy(update={"variant": variant}) for name, model in self.models.items()}
             update["models"] = forced
-        return self.model_copy(update=update)
+        cells = tuple((label, cell.with_overrides(seed, variant)) for label, cell in self._cells)
+        return self.model_copy(update=update).with_cells(cells)
 
     def with_target(self, name: str, fields: Mapping[str, JsonValue]) -> Scenario:
         """Return the scenario with one target and no fallback.
@@ -310,4 +327,5 @@ class Scenario(Record):
             fields: Laid over those that the scenario gives this target, if it names it.
         """
         given = next((entry.fields for entry in self.target if entry.name == name), {})
-        return self.model_copy(update={"target": (TargetEntry(name, {**given, **fields}),)})
+        cells = tuple((label, cell.with_target(name, fields)) for label, cell in self._cells)
+        return self.model_copy(update={"target": (TargetEntry(name, {**given, **fields}),)}).with_cells(cells)

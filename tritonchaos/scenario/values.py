@@ -63,7 +63,9 @@ def _variable_name(name: str) -> str:
     return name
 
 
-def _variable_value(value: JsonValue) -> str:
+def _variable_value(value: JsonValue) -> str | None:
+    if value is None:
+        return None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or "\0" in value:
@@ -111,7 +113,9 @@ FlagValue = Annotated[
     Any, PlainValidator(_flag_value), WithJsonSchema({"type": ["string", "integer", "number", "boolean"]})
 ]
 VariableName = Annotated[StrictStr, AfterValidator(_variable_name)]
-VariableValue = Annotated[str, BeforeValidator(_variable_value), WithJsonSchema({"type": ["string", "integer"]})]
+VariableValue = Annotated[
+    str | None, BeforeValidator(_variable_value), WithJsonSchema({"type": ["string", "integer", "null"]})
+]
 VersionRange = Annotated[StrictStr, AfterValidator(_version_range)]
 FindingKind = Annotated[
     StrictStr, AfterValidator(_finding_kind), WithJsonSchema({"type": "string", "enum": sorted(KINDS)})

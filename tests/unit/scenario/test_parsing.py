@@ -381,7 +381,6 @@ def test_a_model_name_can_never_leave_the_repository(name: str):
 
 
 LATER = {
-    "vary": "vary: {a: [1]}\n" + ONE_PHASE,
     "faults": "faults: 3\n" + ONE_PHASE,
     "ledger": "ledger: {}\n" + ONE_PHASE,
     "localise": "localise: yes\n" + ONE_PHASE,
