@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from tritonchaos.errors import ExitCode
-from tritonchaos.observations import History, JsonValue
+from tritonchaos.observations import History, JsonValue, PhaseStopped
 from tritonchaos.plugins import CHECKERS, Checker, Watches
 from tritonchaos.scenario import build_plugin
 from tritonchaos.summary import FinishedRun, finish
-from tritonchaos.verdict import Assessment, Check, Finding, Verdict, judge
+from tritonchaos.verdict import Assessment, Check, Finding, Status, Verdict, judge
 
 
 def build_checkers(checks: Sequence[tuple[str, Mapping[str, JsonValue]]]) -> list[tuple[str, Checker]]:
@@ -37,11 +37,22 @@ def judge_history(history: History) -> FinishedRun:
     """Run the scenario's checks, mark what is already known, and compute what reports show."""
     checkers = build_checkers(history.facts.checks)
     checks: list[tuple[str, Check]] = [(name, checker.check) for name, checker in checkers]
-    verdict = mark_known(judge(history, checks), history)
+    verdict = mark_known(mark_cut_short(judge(history, checks), history), history)
     exit_code = verdict.exit_code(accept_known=history.facts.accept_known)
     if history.interrupted and exit_code is not ExitCode.FINDINGS:
         exit_code = ExitCode.INTERRUPTED
     return finish(history, verdict, exit_code)
+
+
+def mark_cut_short(verdict: Verdict, history: History) -> Verdict:
+    """Let a run whose time was over before its end be no pass: what it did not do was not judged."""
+    stopped = next((event for event in history.of(PhaseStopped) if event.reason == "time"), None)
+    if stopped is None:
+        return verdict
+    reason = f"the run's longest time was over in phase {stopped.phase}, after {stopped.cycles} of its cycles"
+    cut_short = Assessment("max_time", Status.UNKNOWN, reason)
+    status = Status.UNKNOWN if verdict.status is Status.PASS else verdict.status
+    return replace(verdict, status=status, assessments=(*verdict.assessments, cut_short))
 
 
 def mark_known(verdict: Verdict, history: History) -> Verdict:

@@ -90,6 +90,11 @@ class Expectation:
             LOADING or UNLOADING.
         reason: Regular expression searched in the index's reason for the step's model.
         outputs: "match" (every element equals the template's expected value) or None.
+        version: Versions of the step's model that are READY in the index after the step, all of them and no other; for
+            an inference, the versions that may answer it.
+        log, not_log: Regular expressions; one line (or no line) that the server logged during the step has it.
+        processes: Number of running processes by role after the step: "stub", "server" or "other".
+        live, ready: What the server's health endpoints say after the step.
     """
 
     kind: str = "ok"
@@ -99,6 +104,12 @@ class Expectation:
     state: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
     outputs: str | None = None
+    version: tuple[str, ...] | None = None
+    log: str | None = None
+    not_log: str | None = None
+    processes: Mapping[str, int] = field(default_factory=dict)
+    live: bool | None = None
+    ready: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +121,7 @@ class StepSpec:
         model: The model it is about, if any.
         fields: Its YAML fields, as JSON values.
         undocumented: It goes outside Triton's documented rules; its findings are reported apart.
+        record: Its latency is the metric latency_<record>_ns; "": it is not one.
     """
 
     name: str
@@ -118,6 +130,7 @@ class StepSpec:
     expect: Expectation
     deadline_s: float
     undocumented: bool = False
+    record: str = ""
 
     def label(self) -> str:
         """Print the step at a glance: "load ident"."""
@@ -197,7 +210,11 @@ class StepFinished:
             showed the model gone), "state" and "reason" (index entry of the step's model at the end),
             "stuck" (state that did not change before the deadline), "states" (model -> state, where the expectation
             names one), "not_reached" (what `wait_for` waited for in vain), "match" (inference: outputs equal),
-            "first_mismatch" (text), "sha256" (of the outputs), "skipped" (why the step did nothing).
+            "first_mismatch" (text), "sha256" (of the outputs), "skipped" (why the step did nothing), "answered_by"
+            (inference: versions that answered), "at" (inference: where in its sweep it ended), "signalled" (number of
+            processes), and where the expectation asks for them "versions" (READY versions of the step's model), "log"
+            (lines logged during the step), "processes" (role -> number), "live", "ready" (HTTP statuses, None: no
+            answer).
         log_start, log_end: Byte offsets in server.log before and after the step.
     """
 
@@ -297,7 +314,7 @@ class PhaseStopped:
     """A phase ended before its last possible cycle.
 
     Attributes:
-        reason: "verdict", "flat", "crash", "hang", "interrupted" or "memory".
+        reason: "verdict", "flat", "crash", "hang", "interrupted", "time" (its longest time was over) or "memory".
     """
 
     t_ns: int
@@ -321,7 +338,8 @@ class Reading:
 
     Attributes:
         name: "idle" (before the server), "ready" (server live, no model loaded: the baseline), "after_exit", "loaded"
-            (after a load that succeeded), "before_next" (just before the next cycle), or a name from the scenario.
+            (after a load that succeeded), "before_next" (just before the next cycle), "record" (of a step's `record`:
+            only latency_<NAME>_ns), or a name from the scenario.
         values: Metric name with unit -> value; a metric that could not be read is absent, never zero.
     """
 
