@@ -24,6 +24,7 @@ from tritonchaos.verdict import Assessment
 if TYPE_CHECKING:
     from tritonchaos.client import TritonClient
     from tritonchaos.post_unload import CycleReading
+    from tritonchaos.processes import Process
     from tritonchaos.repository import ModelRepository
     from tritonchaos.summary import FinishedRun
     from tritonchaos.templates import ServedModel
@@ -88,6 +89,17 @@ class LaunchSpec:
     env: Mapping[str, str | None] = field(default_factory=dict)
     startup_deadline_s: float = 60.0
     ulimits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How a start of the server may differ from the one before it; the fields are those of `LaunchSpec`."""
+
+    mode: str = "explicit"
+    flags: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    ulimits: Mapping[str, int] = field(default_factory=dict)
+    startup_deadline_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +216,22 @@ class Target(Named, Protocol):
         """Stop the server as documented (SIGTERM, wait, SIGKILL) and reap all it started; harmless if it has ended."""
 
 
+@runtime_checkable
+class HasProcesses(Protocol):
+    """A target that knows the processes of its server."""
+
+    def processes(self) -> Sequence[Process]:
+        """The server, its stubs and what else it started; empty when it does not run."""
+
+
+@runtime_checkable
+class Killable(HasProcesses, Protocol):
+    """A target whose processes can be signalled."""
+
+    def kill(self, signal_number: int, pid: int) -> bool:
+        """Send a signal to one of `processes`; False if that process has ended."""
+
+
 # --- samplers ------------------------------------------------------------------------------------
 
 
@@ -260,10 +288,18 @@ class Sampler(Named, Protocol):
 
 
 class ServerControl(Protocol):
-    """Start and stop of the server, as steps may ask for it."""
+    """Start and stop of the server, and its processes, as steps may ask for them."""
 
-    def start(self) -> None: ...
+    def start(self, settings: ServerSettings | None = None) -> None:
+        """Start the server unless it runs; None: as it was started the last time."""
+
     def stop(self) -> None: ...
+
+    def signal(self, role: str, number: int, deadline_s: float) -> int:
+        """Signal the server ("server") or all its stubs ("stub"); return how many processes got it.
+
+        A server that ends of it within the deadline has been stopped by us: that is no crash.
+        """
 
 
 class Readings(Protocol):
