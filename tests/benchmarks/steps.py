@@ -1,0 +1,88 @@
+"""Steps that only benchmarks use, loaded with `--plugin`: bare loops, and a look at tritonchaos itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from tritonchaos.client.inference_encoding import encode_request
+from tritonchaos.plugins import STEPS, Contract, Workbench
+
+_BARE_LOOP = Path(__file__).with_name("bare_loop.py")
+
+
+@STEPS.register
+@dataclass(frozen=True, slots=True)
+class BareCycles:
+    """Load and unload a model in a bare loop of raw HTTP calls, in a process of its own."""
+
+    name: ClassVar[str] = "bare_cycles"
+    contract: ClassVar[Contract] = Contract.DOCUMENTED
+
+    model: str
+    count: int
+    wait_s: float
+
+    def apply(self, bench: Workbench) -> None:
+        bench.observe(
+            cycles_ns=_bare(bench, {"do": "cycles", "model": self.model, "count": self.count, "wait_s": self.wait_s})
+        )
+
+
+@STEPS.register
+@dataclass(frozen=True, slots=True)
+class BareInference:
+    """Send one prepared inference request in a bare loop, in a process of its own."""
+
+    name: ClassVar[str] = "bare_inference"
+    contract: ClassVar[Contract] = Contract.DOCUMENTED
+
+    model: str
+    seconds: float
+
+    def apply(self, bench: Workbench) -> None:
+        served = bench.models[self.model]
+        body, header_bytes = encode_request(served.make_inputs(Random(1)), served.outputs, {})
+        job = {"do": "infer", "model": self.model, "seconds": self.seconds, "header_bytes": header_bytes}
+        bench.observe(per_second=_bare(bench, {**job, "body": base64.b64encode(body).decode()}))
+
+
+def _bare(bench: Workbench, job: dict[str, Any]) -> Any:
+    address = urlsplit(bench.client.url)
+    job = {**job, "host": address.hostname, "port": address.port}
+    done = subprocess.run(
+        [sys.executable, "-S", str(_BARE_LOOP), json.dumps(job)], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
+
+
+@STEPS.register
+@dataclass(frozen=True, slots=True)
+class LookAtTool:
+    """Read what tritonchaos itself uses: memory, processor time of its sampling thread, bytes of run.db."""
+
+    name: ClassVar[str] = "look_at_tool"
+    contract: ClassVar[Contract] = Contract.DOCUMENTED
+
+    def apply(self, bench: Workbench) -> None:
+        bench.observe(monotonic_ns=time.monotonic_ns(), sampling_ns=_thread_ns("sampling"), rss_bytes=_rss_bytes())
+
+
+def _thread_ns(name: str) -> int:
+    """Time on a processor of one thread of ours, in nanoseconds (schedstat; proc_pid_stat(5) counts 10 ms ticks)."""
+    thread = next(thread for thread in threading.enumerate() if thread.name == name)
+    return int(Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text().split()[0])
+
+
+def _rss_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
