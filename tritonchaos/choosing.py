@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from tritonchaos.errors import TargetUnavailable, TemplateError
-from tritonchaos.plugins import TARGETS, Target
+from tritonchaos.fitting import Fit, fit
+from tritonchaos.plugins import TARGETS, HasOwnModels, Target, abilities_of, repository_place
 from tritonchaos.scenario import Scenario, TargetEntry, build_plugin
 from tritonchaos.templates import Machine, ServedModel, find_template
 
@@ -20,11 +22,13 @@ class Chosen:
         target: Ready to be started.
         skipped: (what, why) for targets and variants that were passed over, in the scenario's order.
         models: Scenario's name -> model to serve.
+        skipped_phases: Phase -> why this target leaves it out.
     """
 
     target: Target
     skipped: tuple[tuple[str, str], ...]
     models: Mapping[str, ServedModel]
+    skipped_phases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variants(self) -> dict[str, str]:
@@ -32,11 +36,30 @@ class Chosen:
         return {name: model.variant for name, model in self.models.items()}
 
 
-def choose(scenario: Scenario, template_folders: Sequence[Path] = ()) -> Chosen:
+def usable_target(entry: TargetEntry) -> Target:
+    """Make a target and let it check that it can be used here.
+
+    Raises:
+        TargetUnavailable: It cannot; says why.
+        ScenarioError: Its fields are not valid.
+    """
+    if entry.missing:
+        raise TargetUnavailable(entry.missing)
+    target: Target = build_plugin(TARGETS, entry.name, dict(entry.fields), f"target {entry.name}")
+    target.check()
+    return target
+
+
+def choose(
+    scenario: Scenario,
+    template_folders: Sequence[Path] = (),
+    usable: Callable[[TargetEntry], Target] = usable_target,
+) -> Chosen:
     """Take the first target of the scenario's list that can be used here and can serve its models.
 
     Args:
         template_folders: Searched for model templates before the shipped ones.
+        usable: Makes a target and checks it; a set of runs remembers what it answered.
 
     Raises:
         TargetUnavailable: None can be used; names each with its reason.
@@ -47,7 +70,8 @@ def choose(scenario: Scenario, template_folders: Sequence[Path] = ()) -> Chosen:
     skipped: list[tuple[str, str]] = []
     for entry in scenario.target:
         try:
-            target = _usable(entry)
+            target = usable(entry)
+            fits = _fit(scenario, target)
             models, passed_over = _serve_models(scenario, target, template_folders)
         except TargetUnavailable as reason:
             skipped.append((entry.name, reason.message))
@@ -57,16 +81,17 @@ def choose(scenario: Scenario, template_folders: Sequence[Path] = ()) -> Chosen:
                 raise
             skipped.append((entry.name, reason.message))
             continue
-        return Chosen(target, (*skipped, *passed_over), models)
+        return Chosen(target, (*skipped, *fits.not_applied, *passed_over), models, fits.skipped_phases)
     raise _nothing_usable(skipped)
 
 
-def _usable(entry: TargetEntry) -> Target:
-    if entry.missing:
-        raise TargetUnavailable(entry.missing)
-    target: Target = build_plugin(TARGETS, entry.name, dict(entry.fields), f"target {entry.name}")
-    target.check()
-    return target
+def _fit(scenario: Scenario, target: Target) -> Fit:
+    fits = fit(scenario, abilities_of(target))
+    if fits.lacks:
+        raise TargetUnavailable(fits.lacks)
+    if isinstance(target, HasOwnModels):
+        target.check_models(scenario.models)
+    return fits
 
 
 def _serve_models(
@@ -75,11 +100,39 @@ def _serve_models(
     machine = Machine(backends=target.backends(), has_gpu=bool(target.describe().get("gpu_uuids")))
     models, passed_over = {}, []
     for name, entry in scenario.models.items():
+        if machine.backends is None and entry.variant is None:
+            raise TargetUnavailable(f"a server cannot be asked for its backends, so {_NAME_IT.format(model=name)}")
         template = find_template(entry.template, template_folders)
         variant, skipped = template.choose_variant(machine, entry.variant, entry.parameters)
         passed_over += [(f"{name}: variant {other}", why) for other, why in skipped]
-        models[name] = template.serve(name, entry.parameters, variant)
+        models[name] = _with_backends(template.serve(name, entry.parameters, variant), target)
     return models, passed_over
+
+
+_NAME_IT: Final = (
+    "name the variant of {model} in the scenario or with --variant, or list the target's `backends` in the scenario"
+)
+
+
+def _with_backends(model: ServedModel, target: Target) -> ServedModel:
+    """Make our own backend loadable: the target does, or the model brings it along in its directory.
+
+    Source: Triton backend documentation, "Backend Shared Library": it is searched in the version directory, the model
+    directory, and the backend directory.
+    """
+    ours = {name: folder for name, folder in model.backends.items() if name not in (target.backends() or ())}
+    if "backends" in abilities_of(target) or not model.backends:
+        return model
+    if ours and repository_place(target).sends_files:
+        # Sent along, each load would unpack and open the library anew and keep it: a leak of our own making.
+        name, folder = next(iter(ours.items()))
+        raise TargetUnavailable(
+            f"there is no repository folder to bring our backend {name} in: give the target the `repository` folder of "
+            f"the server; or copy {folder}/libtriton_{name}.so to {name}/ in the server's backend directory and give "
+            f"the target `backends: [{name}]`"
+        )
+    libraries = {f"libtriton_{name}.so": folder / f"libtriton_{name}.so" for name, folder in ours.items()}
+    return replace(model, files={**model.files, **libraries}, backends={})
 
 
 def _nothing_usable(skipped: Sequence[tuple[str, str]]) -> TargetUnavailable:

@@ -7,7 +7,7 @@ import importlib.metadata
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -161,6 +161,18 @@ def abilities_of(target: Target) -> frozenset[str]:
     return target.abilities if isinstance(target, HasAbilities) else frozenset(ABILITIES)
 
 
+@runtime_checkable
+class HasStacks(Protocol):
+    """A target that can look into the threads of its server."""
+
+    def stacks(self) -> Mapping[int, str]:
+        """Stacks of all threads of the server and its stubs, by process id; "not taken: WHY" for one that refuses.
+
+        Raises:
+            TargetError: They cannot be taken here; the hint says what to install.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class RepositoryPlace:
     """Where the models of a run are laid out, and how the server gets them.
@@ -182,6 +194,19 @@ class HasRepositoryPlace(Protocol):
     def repository_place(self) -> RepositoryPlace: ...
 
 
+def repository_place(target: Target) -> RepositoryPlace:
+    """Where the models of a run on a target are laid out; without a say of its own, in a folder of the run."""
+    return target.repository_place() if isinstance(target, HasRepositoryPlace) else RepositoryPlace()
+
+
+@runtime_checkable
+class HasOwnModels(Protocol):
+    """A target whose server has models of its own."""
+
+    def check_models(self, names: Collection[str]) -> None:
+        """Raise `TargetUnavailable` if one of these names is taken; else these are the models of the run."""
+
+
 @runtime_checkable
 class MayVanish(Protocol):
     """A target that can see that its server has ended, but not with which exit code."""
@@ -199,8 +224,8 @@ class Target(Named, Protocol):
     def describe(self) -> Mapping[str, str]:
         """Facts for the report: "target", "triton_version", "server_path" or "image", "gpu_uuids" (comma separated)."""
 
-    def backends(self) -> frozenset[str]:
-        """Names of the backends that this target's server brings itself."""
+    def backends(self) -> frozenset[str] | None:
+        """Names of the backends that this target's server brings itself; None: not known, so variants are named."""
 
     def start(self, launch: LaunchSpec) -> RunningServer:
         """Start the server and return once live answers.

@@ -151,6 +151,13 @@ def command_line(pid: int) -> tuple[str, ...]:
     return tuple(part.decode("utf-8", "replace") for part in text.split(b"\0")[:-1])
 
 
+def environment(pid: int) -> dict[str, str]:
+    """Environment a process was started with; {} for an absent process or no right to see it."""
+    text = _read(f"/proc/{pid}/environ") or b""
+    pairs = (entry.decode("utf-8", "replace").partition("=") for entry in text.split(b"\0") if b"=" in entry)
+    return {name: value for name, _, value in pairs}
+
+
 def is_running(pid: int, start_ticks: int) -> bool:
     """Does exactly this process still run (a zombie does not)?"""
     stat = read_stat(pid)

@@ -107,6 +107,8 @@ class Progress:
     def _say(self, event: Event) -> None:
         if isinstance(event, ServerStarted):
             self._line(f"server is live at {event.url} (pid {event.pid}, after {format_seconds(event.boot_ns / 1e9)})")
+        elif isinstance(event, ServerStopped) and event.signal == "" and event.exit_code is None:
+            self._line("the models were unloaded; the server runs on")
         elif isinstance(event, ServerStopped):
             how = "after SIGKILL" if event.forced else "by itself after SIGTERM"
             self._line(f"server stopped {how} in {format_seconds(event.elapsed_ns / 1e9)}")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tritonchaos.client.triton_client import GoneResult, TritonClient, parse_index, wait_until_gone
+from tritonchaos.client.triton_client import HELD_STATES, GoneResult, TritonClient, parse_index, wait_until_gone
 
-__all__ = ["GoneResult", "TritonClient", "parse_index", "wait_until_gone"]
+__all__ = ["HELD_STATES", "GoneResult", "TritonClient", "parse_index", "wait_until_gone"]

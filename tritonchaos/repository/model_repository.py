@@ -51,7 +51,7 @@ class ModelRepository:
 
     def __init__(self, root: Path, archive: Path, *, shared: bool = False, sends_files: bool = False) -> None:
         self._root = root.absolute()
-        self._shared = shared
+        self.is_shared = shared
         self.sends_files = sends_files
         # Beside the root, hence on its file system, and outside what Triton polls.
         self._staging = self._root.parent / f".{self._root.name}.staging"
@@ -72,7 +72,7 @@ class ModelRepository:
 
     def models(self) -> list[str]:
         """Names of the model directories, sorted; hidden folders are none, nor what others have in a shared root."""
-        if self._shared:
+        if self.is_shared:
             return sorted(self._placed)
         return sorted(entry.name for entry in self._root.iterdir() if entry.is_dir() and entry.name[0] != ".")
 
@@ -83,7 +83,7 @@ class ModelRepository:
             ScenarioError: The name could lead out of the repository, or is somebody else's model in a shared root.
         """
         place = self._root / checked_name(model)
-        if self._shared and model not in self._placed:
+        if self.is_shared and model not in self._placed:
             raise ScenarioError(f"model {model} in the shared model repository is not ours", hint=_NOT_OURS)
         return place
 
@@ -101,7 +101,7 @@ class ModelRepository:
 
     def withdraw(self) -> None:
         """Take everything that was put into a shared root out of it again; harmless when repeated."""
-        if not self._shared:
+        if not self.is_shared:
             return
         with self._lock:
             for place in (self._root / name for name in sorted(self._placed)):

@@ -19,9 +19,10 @@ from tritonchaos.errors import SamplerError, TargetNotLive, TritonChaosBug, Usag
 from tritonchaos.local_server.backend_layout import lay_out_backends, server_environment
 from tritonchaos.local_server.installation import Installation, find_installation, read_flags
 from tritonchaos.local_server.server_process import ServerProcess
+from tritonchaos.local_server.stacks import take_stacks
 from tritonchaos.nvml import NoNvml, open_nvml, visible_gpus
 from tritonchaos.observations import Answer, JsonValue, Reply
-from tritonchaos.plugins import TARGETS, LaunchSpec, RunningServer, Stop
+from tritonchaos.plugins import TARGETS, LaunchSpec, RepositoryPlace, RunningServer, Stop
 from tritonchaos.processes import Process
 
 _HOST: Final = "127.0.0.1"
@@ -45,11 +46,14 @@ class LocalTarget:
 
     Attributes:
         server_path: The binary; None: it is searched for.
+        sends_files: The model repository stays empty; model files are sent with every load (the load request's `config`
+            and `file:` content).
     """
 
     name: ClassVar[str] = "local"
 
     server_path: Path | None = None
+    sends_files: bool = False
 
     def __post_init__(self) -> None:
         self._installation: Installation | None = None
@@ -88,6 +92,10 @@ class LocalTarget:
     def backends(self) -> frozenset[str]:
         """Names of the backends beside the server; the python backend only where its stub can run here."""
         return self._find().backend_names
+
+    def repository_place(self) -> RepositoryPlace:
+        """The run's own folder."""
+        return RepositoryPlace(sends_files=self.sends_files)
 
     def start(self, launch: LaunchSpec) -> RunningServer:
         """Start the server on free ports of 127.0.0.1 and return once live answers.
@@ -130,6 +138,14 @@ class LocalTarget:
     def processes(self) -> list[Process]:
         """The server and what it started; empty when it does not run."""
         return [] if self._process is None else self._process.processes()
+
+    def stacks(self) -> Mapping[int, str]:
+        """Stacks of all threads of the server and its stubs, by process id.
+
+        Raises:
+            TargetError: There is no debugger.
+        """
+        return take_stacks(process.pid for process in self.processes() if process.role in ("server", "stub"))
 
     def stop(self) -> Stop:
         """Stop the server: SIGTERM, wait twice its exit timeout and 5 s, SIGKILL; then end and remove what it left.

@@ -42,11 +42,11 @@ class Machine:
     """What a target can serve with.
 
     Attributes:
-        backends: Backends that the server brings itself.
+        backends: Backends that the server brings itself; None: not known, so that only a named variant can be served.
         c_compiler: A C compiler is there for our own backends; None: look for one.
     """
 
-    backends: frozenset[str]
+    backends: frozenset[str] | None
     has_gpu: bool
     c_compiler: bool | None = None
 
@@ -235,7 +235,7 @@ _LATER: Final = "not in this version"
 
 
 def _stands_in(entry: VariantEntry, machine: Machine) -> str | None:
-    if entry.unless_backend is None or entry.unless_backend not in machine.backends:
+    if entry.unless_backend is None or entry.unless_backend not in (machine.backends or ()):
         return None
     return f"the server brings the backend {entry.unless_backend}, for which this one only stands in"
 
@@ -255,7 +255,8 @@ def _unmet(need: str, machine: Machine) -> str | None:
             return native.missing_compiler()
         return None if machine.c_compiler else "no C compiler"
     if kind == "server_backend":
-        return None if name in machine.backends else f"the server has no backend {name}"
+        is_there = machine.backends is None or name in machine.backends
+        return None if is_there else f"the server has no backend {name}"
     return f"it needs {need!r}, which this version does not know"
 
 

@@ -1,0 +1,107 @@
+"""Does a scenario fit what a target can do? What is asked for and cannot be done is told before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tritonchaos.plugins import needs_of
+from tritonchaos.scenario import Phase, Scenario
+from tritonchaos.scenario.entries import StepEntry, plain_steps
+
+_STOP: Final = frozenset({"stop"})
+_NOT_OURS: Final = "the server is not ours to {verb}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How far a scenario can be run with some abilities.
+
+    Attributes:
+        lacks: What is missing and cannot be left out, with the place that needs it; "" if nothing.
+        skipped_phases: Phase -> why it is left out: phases at the end that follow the server's stop, and phases that
+            are only run after something was seen. Neither changes what the cycles before them show.
+        not_applied: (what, why) of server settings that have no effect.
+    """
+
+    lacks: str = ""
+    skipped_phases: Mapping[str, str] = field(default_factory=dict)
+    not_applied: tuple[tuple[str, str], ...] = ()
+
+
+def fit(scenario: Scenario, abilities: frozenset[str]) -> Fit:
+    """Compare what a scenario needs with the abilities of a target."""
+    lacking = {phase.phase: _lacking(phase, abilities) for phase in scenario.phases}
+    skipped = _after_the_end(scenario.phases, lacking)
+    skipped |= {p.phase: _why(lacking[p.phase]) for p in scenario.phases if p.when is not None and lacking[p.phase]}
+    problems = [problem for name, needs in lacking.items() if name not in skipped for problem in needs]
+    problems += _of_server(scenario, abilities)
+    lacks = ", ".join(dict.fromkeys(ability for ability, _ in problems))
+    where = f" ({problems[0][1]})" if problems else ""
+    return Fit(f"lacks: {lacks}{where}" if lacks else "", skipped, tuple(_not_applied(scenario, abilities)))
+
+
+Need = tuple[str, str]  # ability, and what needs it
+
+
+def _lacking(phase: Phase, abilities: frozenset[str]) -> list[Need]:
+    found = []
+    for entry in _steps(phase):
+        found += [(need, f"{entry.spec.label()} in phase {phase.phase}") for need in sorted(_needs(entry) - abilities)]
+    if "restart" not in abilities and (getattr(phase, "server", None) or _is_fresh(getattr(phase, "fresh", None))):
+        found.append(("restart", f"a server of its own for phase {phase.phase}"))
+    return found
+
+
+def _steps(phase: Phase) -> Iterator[StepEntry]:
+    groups = [phase.before, phase.each, phase.after, phase.steps]
+    for arm in (phase.arms.control, phase.arms.treatment) if phase.arms else ():
+        groups += [arm.before, arm.each, arm.after]
+    groups += [track.each for track in phase.meanwhile]
+    for group in groups:
+        yield from plain_steps(group)
+
+
+def _needs(entry: StepEntry) -> frozenset[str]:
+    expect = entry.spec.expect
+    reads_log = bool(getattr(expect, "log", None) or getattr(expect, "not_log", None))
+    return needs_of(entry.step) | (frozenset({"log"}) if reads_log else frozenset())
+
+
+def _after_the_end(phases: tuple[Phase, ...], lacking: Mapping[str, list[Need]]) -> dict[str, str]:
+    """Phases of plain steps at the end, from the first that stops the server: they look at what comes after it."""
+    for number, phase in enumerate(phases):
+        needs = {ability for ability, _ in lacking[phase.phase]}
+        if needs == _STOP and all(_may_be_left_out(later, lacking) for later in phases[number:]):
+            return {later.phase: _NOT_OURS.format(verb="stop") for later in phases[number:]}
+    return {}
+
+
+def _may_be_left_out(phase: Phase, lacking: Mapping[str, list[Need]]) -> bool:
+    return phase.cycles is None and {ability for ability, _ in lacking[phase.phase]} <= _STOP
+
+
+def _why(needs: list[Need]) -> str:
+    return _NOT_OURS.format(verb=needs[0][0]) if needs[0][0] in {"start", "stop", "restart"} else f"lacks {needs[0][0]}"
+
+
+def _of_server(scenario: Scenario, abilities: frozenset[str]) -> Iterator[Need]:
+    server = scenario.server
+    if "start" not in abilities and server.mode != "explicit":
+        yield "start", f"model control mode {server.mode}"
+    if "restart" not in abilities and _is_fresh(getattr(server, "fresh", None)):
+        yield "restart", f"a fresh server for each {server.fresh}"  # type: ignore[attr-defined, unused-ignore]
+
+
+def _is_fresh(fresh: str | None) -> bool:
+    return fresh not in (None, "run")
+
+
+def _not_applied(scenario: Scenario, abilities: frozenset[str]) -> Iterator[tuple[str, str]]:
+    if "start" in abilities:
+        return
+    for kind in ("flags", "env", "ulimits"):
+        names = ", ".join(getattr(scenario.server, kind, None) or ())
+        if names:
+            yield f"server {kind} {names}", f"not set: {_NOT_OURS.format(verb='start')}"
