@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import yaml
-
-from tritonchaos.errors import ScenarioError, TritonChaosBug, UsageError
+from tritonchaos.errors import ScenarioError, UsageError
 from tritonchaos.observations import JsonValue
 from tritonchaos.plugins import TARGETS
 from tritonchaos.scenario.field_paths import parse_assignment, set_value
 from tritonchaos.scenario.plugin_forms import field_names
-from tritonchaos.scenario.yaml_source import Document, read_yaml
+from tritonchaos.scenario.yaml_source import Document
+from tritonchaos.scenario.yaml_text import yaml_text
 
 # The option that names a target -> the target and the field that the option's value goes into.
 _NAMES_TARGET: Final = {
@@ -24,8 +22,6 @@ _NAMES_TARGET: Final = {
     "image": ("docker", "image"),
     "url": ("remote", "url"),
 }
-# A text that may be a number to some version of YAML is quoted.
-_LIKE_A_NUMBER: Final = re.compile(r"[-+.]?[0-9][-+.:0-9eExXa-fA-F_]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +180,7 @@ def _text_as_run(document: Document, value: JsonValue, told: list[str]) -> str:
     head = list(_leading_comments(document.text))
     head += ["# As run, with these values of the command line in place of the file's:"]
     head += [f"#   {' '.join(line.split())}" for line in told]
-    return "\n".join(head) + "\n" + write_yaml(value)
+    return "\n".join(head) + "\n" + yaml_text(value)
 
 
 def _leading_comments(text: str) -> Iterator[str]:
@@ -192,26 +188,3 @@ def _leading_comments(text: str) -> Iterator[str]:
         if not line.startswith("#"):
             return
         yield line
-
-
-def write_yaml(value: JsonValue) -> str:
-    """Write plain values as YAML that a scenario file may hold: read back, it gives the same values."""
-    text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
-    )
-    if read_yaml(text, "the scenario as run").value != value:
-        raise TritonChaosBug("the scenario as run cannot be written as YAML")
-    return text
-
-
-class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    style = '"' if _LIKE_A_NUMBER.match(text) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonchaos.choosing import Chosen
-from tritonchaos.judging import build_checkers, find_watch, needs_probes
+from tritonchaos.judging import build_checkers, needs_probes
 from tritonchaos.observations import Event, RunFacts
-from tritonchaos.plugins import SAMPLERS, LaunchSpec, RunningServer, Watch
+from tritonchaos.plugins import SAMPLERS, LaunchSpec, RunningServer, Watch, repository_place
 from tritonchaos.processes import read_stat
 from tritonchaos.repository import ModelRepository
 from tritonchaos.sampling import Sampling
@@ -29,6 +29,7 @@ class Order:
 
     Attributes:
         model_repository: A user's model repository; copied, never touched.
+        watch: The stopping rule, if a check offers one; others may look at it while the run goes on.
         observers: Called with each event.
     """
 
@@ -37,6 +38,7 @@ class Order:
     chosen: Chosen
     facts: RunFacts
     model_repository: Path | None
+    watch: Watch | None
     observers: tuple[Callable[[Event], None], ...]
 
 
@@ -48,7 +50,9 @@ def record(order: Order, store: RunStore, interrupt: Interrupt) -> None:
     with ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, store.folder / "scratch", ignore_errors=True)
         launch = _launch(order, store)
-        repository = _materialise(order, launch.repository, store.folder / "repository")
+        repository = _open_repository(order, launch, store.folder / "repository")
+        cleanup.callback(repository.withdraw)
+        _fill(repository, order, store)
         clock_ns = _clock()
         sampling = Sampling([SAMPLERS[name]() for name in SAMPLERS.names()], clock_ns, store.add_samples)
         cleanup.callback(sampling.close)
@@ -92,13 +96,27 @@ def _launch(order: Order, store: RunStore) -> LaunchSpec:
     )
 
 
-def _materialise(order: Order, root: Path, archive: Path) -> ModelRepository:
-    repository = ModelRepository(root, archive)
+def _open_repository(order: Order, launch: LaunchSpec, archive: Path) -> ModelRepository:
+    """Open the folder that the models are laid out in; the server reads it unless the files are sent."""
+    place = repository_place(order.chosen.target)
+    if place.sends_files:
+        launch.repository.mkdir()
+        return ModelRepository(launch.scratch / "sent_models", archive, sends_files=True)
+    if place.shared is not None:
+        return ModelRepository(place.shared, archive, shared=True)
+    return ModelRepository(launch.repository, archive)
+
+
+def _fill(repository: ModelRepository, order: Order, store: RunStore) -> None:
+    """Lay out the models; what is put into a shared folder is remembered first, for clean-up after a kill."""
+    if repository.is_shared:
+        names = sorted(order.chosen.models)
+        store.remember("shared_repository", {"folder": str(repository.root), "models": names})
+        store.commit()
     if order.model_repository is not None:
         repository.copy_from(order.model_repository)
     for name, model in order.chosen.models.items():
         repository.add(name, model.files)
-    return repository
 
 
 class _Started:
@@ -122,6 +140,14 @@ class _Started:
         self._store.commit()
 
 
+def _keep_evidence(folder: Path, name: str, text: str) -> str:
+    """Write a text into the run directory and return its path within it."""
+    path = folder / "evidence" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return str(path.relative_to(folder))
+
+
 def _parts(
     order: Order,
     store: RunStore,
@@ -131,8 +157,6 @@ def _parts(
     clock_ns: Callable[[], int],
 ) -> EngineParts:
     checkers = build_checkers(order.facts.checks)
-    watches = find_watch(checkers)
-    watch: Watch | None = watches.watch(order.facts.uses_gpu, order.facts.metrics) if watches else None
     uuids = order.facts.target.get("gpu_uuids", "")
     return EngineParts(
         target=order.chosen.target,
@@ -146,9 +170,11 @@ def _parts(
         sample_count=order.facts.sample_count,
         settle_at_most_s=order.scenario.sample.settle_at_most_s,
         uses_gpu=order.facts.uses_gpu,
-        watch=watch,
+        watch=order.watch,
         probes=needs_probes(checkers),
         gpu_uuids=tuple(uuid for uuid in uuids.split(",") if uuid),
         started=_Started(order, store),
+        keep_evidence=lambda name, text: _keep_evidence(store.folder, name, text),
         observers=order.observers,
+        skipped_phases=order.chosen.skipped_phases,
     )

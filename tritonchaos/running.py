@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
@@ -11,13 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from tritonchaos import __version__
-from tritonchaos.choosing import Chosen, choose
-from tritonchaos.judging import judge_history
+from tritonchaos.choosing import Chosen, choose, usable_target
+from tritonchaos.errors import UsageError
+from tritonchaos.judging import build_checkers, find_watch, judge_history
 from tritonchaos.observations import Event, PhaseFacts, RunFacts
 from tritonchaos.pbtxt import edit
-from tritonchaos.plugins import REPORTERS, Reporter
+from tritonchaos.plugins import REPORTERS, Reporter, Target, Watch
 from tritonchaos.recording import Order, record
-from tritonchaos.scenario import Scenario
+from tritonchaos.scenario import Scenario, TargetEntry
 from tritonchaos.scenario_engine import Interrupt
 from tritonchaos.schedule import Schedule, ScheduledStep, expand
 from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest
@@ -35,6 +38,9 @@ class RunOptions:
         model_repository: A user's model repository; copied, never touched.
         template_folders: Searched for model templates before the shipped ones.
         accept_known: Known findings do not change the exit code.
+        max_time_s: Longest time of the run; the cycle in progress is finished, then it is judged. None: no limit.
+        run_id: Name of the run in its reports; "": the name of its folder.
+        usable: Makes a target and checks it.
         observers: Called with each event, such as a progress display.
         announce: Called once everything is chosen and the run directory exists, before the server starts.
     """
@@ -44,18 +50,27 @@ class RunOptions:
     model_repository: Path | None = None
     template_folders: tuple[Path, ...] = ()
     accept_known: bool = False
+    max_time_s: float | None = None
+    run_id: str = ""
+    usable: Callable[[TargetEntry], Target] = usable_target
     observers: tuple[Callable[[Event], None], ...] = ()
     announce: Callable[[Announcement], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What was chosen, for the user to see before it happens."""
+    """What was chosen, for the user to see before it happens.
+
+    Attributes:
+        watch: The stopping rule, to be looked at while the run goes on; None where no check offers one.
+    """
 
     scenario: Scenario
     schedule: Schedule
     chosen: Chosen
     folder: Path
+    facts: RunFacts
+    watch: Watch | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +99,42 @@ def run(scenario: Scenario, options: RunOptions | None = None, interrupt: Interr
         KeyboardInterrupt: The user asked twice to stop.
     """
     options = options or RunOptions()
-    chosen = choose(scenario, options.template_folders)
+    interrupt = interrupt or Interrupt()
+    chosen = choose(scenario, options.template_folders, options.usable)
     schedule = expand(scenario)
     _check_edits(schedule, chosen)
     folder = _run_folder(scenario, options)
     facts = _facts(scenario, schedule, chosen, folder, options)
+    watch = _watch(facts)
     with RunStore.create(folder, facts, scenario.text) as store:
         if options.out is None:
             point_latest(folder)
         if options.announce is not None:
-            options.announce(Announcement(scenario, schedule, chosen, folder))
-        order = Order(scenario, schedule, chosen, facts, options.model_repository, options.observers)
-        record(order, store, interrupt or Interrupt())
+            options.announce(Announcement(scenario, schedule, chosen, folder, facts, watch))
+        order = Order(scenario, schedule, chosen, facts, options.model_repository, watch, options.observers)
+        with _time_limit(interrupt, options.max_time_s):
+            record(order, store, interrupt)
     return judge_folder(folder)
+
+
+def _watch(facts: RunFacts) -> Watch | None:
+    watches = find_watch(build_checkers(facts.checks))
+    return watches.watch(facts.uses_gpu, facts.metrics) if watches else None
+
+
+@contextmanager
+def _time_limit(interrupt: Interrupt, at_most_s: float | None) -> Iterator[None]:
+    """Ask for an end when the time is over; nothing is asked for any more once the block is left."""
+    interrupt.begin_run()
+    timer = None if at_most_s is None else threading.Timer(at_most_s, interrupt.time_is_up)
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 def judge_folder(folder: Path) -> Run:
@@ -117,13 +155,24 @@ def write_reports(finished: FinishedRun, folder: Path) -> list[Path]:
 
 def _run_folder(scenario: Scenario, options: RunOptions) -> Path:
     if options.out is not None:
+        _refuse_inside(options.out, options.model_repository)
         return options.out
+    _refuse_inside(options.runs_folder, options.model_repository)
     return new_run_folder(options.runs_folder, scenario.scenario, datetime.now(timezone.utc))
+
+
+def _refuse_inside(folder: Path, model_repository: Path | None) -> None:
+    """A run that writes into the user's model repository would change what it tests, and copy itself."""
+    if model_repository is not None and folder.resolve().is_relative_to(model_repository.resolve()):
+        raise UsageError(
+            f"the run directory {folder} lies inside the model repository {model_repository}",
+            hint="name a folder outside of it with --out or --runs",
+        )
 
 
 def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path, options: RunOptions) -> RunFacts:
     return RunFacts(
-        run_id=folder.name,
+        run_id=options.run_id or folder.name,
         tritonchaos_version=__version__,
         scenario=scenario.scenario,
         seed=scenario.seed,

@@ -33,6 +33,12 @@ class Interrupt:
         if not self._reason:
             self._end("time")
 
+    def begin_run(self) -> None:
+        """Forget that the time of the run before this one was over; what the user asked for stays."""
+        if self._reason == "time":
+            self._reason = ""
+            self._woken = queue.SimpleQueue()
+
     def _end(self, reason: str) -> None:
         self._reason = reason
         self._woken.put(None)

@@ -1,8 +1,16 @@
 """The run directory: what a run has seen, on disk while it runs, and read back without a server."""
 
-from tritonchaos.store.folders import new_run_folder, point_latest
+from tritonchaos.store.folders import new_run_folder, point_latest, prepare_folder
 from tritonchaos.store.locking import running_pid
 from tritonchaos.store.reading import open_history, read_remembered
 from tritonchaos.store.writing import RunStore
 
-__all__ = ["RunStore", "new_run_folder", "open_history", "point_latest", "read_remembered", "running_pid"]
+__all__ = [
+    "RunStore",
+    "new_run_folder",
+    "open_history",
+    "point_latest",
+    "prepare_folder",
+    "read_remembered",
+    "running_pid",
+]

@@ -3,7 +3,7 @@
 from tritonchaos.summary.finished import FinishedRun, finish
 from tritonchaos.summary.notes import variant_sentences
 from tritonchaos.summary.table import LeftOut, PhaseCount, TableBlock, TableRow
-from tritonchaos.summary.texts import printable, without_folders
+from tritonchaos.summary.texts import portable, printable, without_folders
 
 __all__ = [
     "FinishedRun",
@@ -12,6 +12,7 @@ __all__ = [
     "TableBlock",
     "TableRow",
     "finish",
+    "portable",
     "printable",
     "variant_sentences",
     "without_folders",
