@@ -263,7 +263,7 @@ class Evidence:
     """Text collected at the moment of a hang, a crash or a refused stop.
 
     Attributes:
-        kind: "hang", "crash" or "stop".
+        kind: "hang", "stacks" (threads that did not move while it hung), "crash" or "stop".
         facts: Short named facts, such as {"live_http": "200", "live_grpc": "no answer", "index": "ident LOADING"}.
         lines: Log lines or stacks, oldest first.
     """

@@ -122,6 +122,10 @@ class ScheduledPhase:
             yield Cycle(number, arm, number < self.warm_up_cycles, steps)
             previous = arm
 
+    def is_last(self, cycle: Cycle) -> bool:
+        """Say whether no cycle can come after this one."""
+        return cycle.number + 1 >= self.warm_up_cycles + self.at_most * (1 if self.phase.arms is None else 2)
+
     def _place(self, arm: Arm | None, cycle: int | None = None) -> _Place:
         return _Place(self.seed, self.name, arm, cycle, MAIN_TRACK)
 

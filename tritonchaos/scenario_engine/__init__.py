@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonchaos.scenario_engine.engine import EngineParts, Outcome, walk
+from tritonchaos.scenario_engine.engine import walk
 from tritonchaos.scenario_engine.interrupt import Interrupt
+from tritonchaos.scenario_engine.parts import EngineParts, Outcome
 
 __all__ = ["EngineParts", "Interrupt", "Outcome", "walk"]

@@ -2,86 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tritonchaos.errors import TargetError
 from tritonchaos.observations import (
     Arm,
     CycleFinished,
     CycleStarted,
     NoAnswer,
+    Note,
     PhaseSkipped,
     PhaseStopped,
     StepFinished,
 )
-from tritonchaos.plugins import Advice, LaunchSpec, Recorder, Target, Watch
-from tritonchaos.post_unload import CycleReading, is_flat, primary_metrics, settle_quantum
-from tritonchaos.repository import ModelRepository
-from tritonchaos.sampling import Sampling
+from tritonchaos.plugins import Advice
+from tritonchaos.post_unload import CycleReading
+from tritonchaos.scenario_engine.ending import Ending
+from tritonchaos.scenario_engine.hang_evidence import HangEvidence
 from tritonchaos.scenario_engine.interrupt import Interrupt
-from tritonchaos.scenario_engine.journal import Journal, Observer
+from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.scenario_engine.measuring import Measuring
-from tritonchaos.scenario_engine.server import ServerLife, Started
+from tritonchaos.scenario_engine.parts import EngineParts, Outcome
+from tritonchaos.scenario_engine.server import ServerLife
 from tritonchaos.scenario_engine.stepping import Surroundings, Track
 from tritonchaos.scenario_engine.tracks import running
 from tritonchaos.schedule import Cycle, Schedule, ScheduledPhase, ScheduledStep
-from tritonchaos.templates import ServedModel
 
 # Steps that make sense when the server has crashed or hangs.
 _NEEDS_NO_SERVER: Final = frozenset({"stop_server", "sample", "settle", "wait"})
-# A hung load holds one of Triton's 4 load threads and one of 8 HTTP threads for good.
+_CHANGE_FILES: Final = frozenset({"edit_config", "put_file", "delete_file", "add_version", "restore"})
+_BREAKS: Final = frozenset({"crash", "hang"})
+# A hung load holds one of Triton's 4 load threads and one of 8 HTTP threads for good: before the third comes, restart.
 _HUNG_CALLS_AT_MOST: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class EngineParts:
-    """Everything outside that a walk needs; made before it, closed after it.
-
-    Attributes:
-        commit: Make what was recorded so far safe on disk; called after every cycle.
-        uses_gpu: A variant that needs a GPU is served, so that device memory decides `until: flat`.
-        watch: The stopping rule for `until: verdict`, if a checker offers one.
-        probes: A checker needs index, readiness and metadata after each load and unload.
-        started: Called after each start of the server, with metric -> why it cannot be read of it.
-    """
-
-    target: Target
-    launch: LaunchSpec
-    repository: ModelRepository
-    models: Mapping[str, ServedModel]
-    sampling: Sampling
-    store: Recorder
-    commit: Callable[[], None]
-    clock_ns: Callable[[], int]
-    sample_count: int
-    settle_at_most_s: float
-    uses_gpu: bool
-    watch: Watch | None
-    probes: bool
-    gpu_uuids: tuple[str, ...]
-    started: Started
-    observers: Sequence[Observer] = ()
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How a walk ended.
-
-    Attributes:
-        ended_by: None if it ran to its end, else "crash", "hang" or "interrupted".
-    """
-
-    ended_by: str | None = None
-    has_leak: bool = False
-    hung_calls: int = field(default=0)
-
-
 class _PhaseEnds(Exception):
-    """Nothing more is to be asked of the server in this phase: it crashed, it hangs, or the user wants an end."""
+    """Nothing more is to be asked of this server: it crashed, it hangs, its GPU is full, or the user wants an end.
+
+    Attributes:
+        left: Steps of the same cycle or block that were not applied.
+    """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
+        self.left: tuple[ScheduledStep, ...] = ()
 
 
 def walk(schedule: Schedule, parts: EngineParts, interrupt: Interrupt) -> Outcome:
@@ -92,15 +57,18 @@ def walk(schedule: Schedule, parts: EngineParts, interrupt: Interrupt) -> Outcom
     the stopping rule), its `after` steps; the server is stopped; the "after_exit" reading; what was left behind is
     recorded; all is committed.
 
+    After a crash or a hang the server is started again and the next cycle, or the next phase, goes on; unless that was
+    done too often, the user asked for an end, or nothing is left that needs a server.
+
     Raises:
         TritonChaosError: tritonchaos could not do its work; what was recorded until then is kept.
         KeyboardInterrupt: The user asked a second time; the server is stopped all the same.
     """
-    walker = _Walker(parts, interrupt)
+    walker = _Walker(schedule.phases, parts, interrupt)
     try:
         walker.begin()
-        for phase in schedule.phases:
-            walker.run_phase(phase)
+        for number in range(len(schedule.phases)):
+            walker.run_phase(number)
         walker.end()
     finally:
         walker.close()
@@ -108,7 +76,8 @@ def walk(schedule: Schedule, parts: EngineParts, interrupt: Interrupt) -> Outcom
 
 
 class _Walker:
-    def __init__(self, parts: EngineParts, interrupt: Interrupt) -> None:
+    def __init__(self, phases: Sequence[ScheduledPhase], parts: EngineParts, interrupt: Interrupt) -> None:
+        self._phases = phases
         self._parts = parts
         self._interrupt = interrupt
         self._journal = Journal(parts.store, parts.clock_ns, parts.sample_count, parts.observers)
@@ -124,6 +93,7 @@ class _Walker:
             parts.gpu_uuids,
             parts.started,
         )
+        self._hangs = HangEvidence(self._server, parts, self._journal, interrupt.pause)
         self._around = Surroundings(
             server=self._server,
             repository=parts.repository,
@@ -136,6 +106,8 @@ class _Walker:
         )
         self._main: Track | None = None
         self._after_exit_taken = False
+        self._gave_up = False
+        self._hung_calls = (0, 0)  # start of the server, and calls that it left without an answer
         self.outcome = Outcome()
 
     # --- begin and end ---------------------------------------------------------------------------
@@ -161,7 +133,8 @@ class _Walker:
 
     # --- phases ----------------------------------------------------------------------------------
 
-    def run_phase(self, phase: ScheduledPhase) -> None:
+    def run_phase(self, number: int) -> None:
+        phase = self._phases[number]
         skip = self._why_skipped(phase)
         if skip:
             self._journal.record(PhaseSkipped(self._journal.now_ns(), phase.name, skip))
@@ -169,32 +142,45 @@ class _Walker:
         try:
             with running(phase.tracks, self._around):
                 self._run_steps(phase.before())
-                last_arm = self._run_cycles(phase)
+                last_arm = self._run_cycles(phase, number)
                 self._run_steps(phase.steps())
                 self._run_steps(phase.after(last_arm))
         except _PhaseEnds as ends:
-            self.outcome.ended_by = self.outcome.ended_by or ends.reason
+            self._leave_phase(phase, number, ends)
         self._parts.commit()
+
+    def _leave_phase(self, phase: ScheduledPhase, number: int, ends: _PhaseEnds) -> None:
+        """Go on with the next phase if a fresh server can be had, else let the run end."""
+        self.outcome.seen.add(ends.reason)
+        left = (*ends.left, *(phase.after() if phase.kind == "cycles" else ()))
+        if not (self._is_server_needed_after(number) and self._restart(ends.reason, left)):
+            self.outcome.ended_by = self.outcome.ended_by or ends.reason
 
     def _why_skipped(self, phase: ScheduledPhase) -> str:
         ended_by = self.outcome.ended_by
         if phase.when is None:
-            if ended_by is None or all(step.spec.name in _NEEDS_NO_SERVER for step in _all_steps(phase)):
+            if ended_by is None or not _needs_server(phase):
                 return ""
             return f"the run ended early: {ended_by}"
-        happened = self.outcome.has_leak if phase.when == "leak" else ended_by == phase.when
+        happened = self.outcome.has_leak if phase.when == "leak" else phase.when in self.outcome.seen
         return "" if happened else f"no {phase.when} was seen"
 
-    def _run_cycles(self, phase: ScheduledPhase) -> Arm | None:
+    def _run_cycles(self, phase: ScheduledPhase, number: int) -> Arm | None:
         """Run cycles until the phase's rule says enough; return the arm of the last one."""
         if phase.kind != "cycles":
             return None
-        rule = _Ending(phase, self._parts.uses_gpu)
+        rule = Ending(phase, self._parts.uses_gpu)
         for cycle in phase.cycles():
             if self._interrupt.is_asked:
-                self._stop_phase(phase, rule.cycles, "interrupted")
-                raise _PhaseEnds("interrupted")
-            reading = self._run_cycle(phase, cycle, rule.cycles)
+                self._stop_phase(phase, rule.cycles, self._interrupt.reason)
+                raise _PhaseEnds(self._interrupt.reason)
+            try:
+                reading = self._run_cycle(phase, cycle)
+            except _PhaseEnds as ends:
+                if not self._goes_on_after(ends, phase, number, cycle):
+                    self._stop_phase(phase, rule.cycles, ends.reason)
+                    raise
+                continue
             reason = rule.see(cycle, reading, self._ask_watch(reading))
             if reason:
                 self._stop_phase(phase, rule.cycles, reason)
@@ -209,16 +195,12 @@ class _Walker:
         self.outcome.has_leak = watch.has_leak
         return advice
 
-    def _run_cycle(self, phase: ScheduledPhase, cycle: Cycle, done: int) -> CycleReading:
+    def _run_cycle(self, phase: ScheduledPhase, cycle: Cycle) -> CycleReading:
         self._measuring.before_next()
         self._journal.record(
             CycleStarted(self._journal.now_ns(), phase.name, cycle.arm, cycle.number, cycle.is_warm_up)
         )
-        try:
-            self._run_steps(cycle.steps)
-        except _PhaseEnds as ends:
-            self._stop_phase(phase, done, ends.reason)
-            raise
+        self._run_steps(cycle.steps)
         self._measuring.settle_cycle(phase.name, cycle.arm, cycle.number)
         finished = CycleFinished(self._journal.now_ns(), phase.name, cycle.number)
         reading = self._journal.finish_cycle(finished)
@@ -228,14 +210,65 @@ class _Walker:
     def _stop_phase(self, phase: ScheduledPhase, cycles: int, reason: str) -> None:
         self._journal.record(PhaseStopped(self._journal.now_ns(), phase.name, cycles, reason))
 
+    # --- restart ---------------------------------------------------------------------------------
+
+    def _goes_on_after(self, ends: _PhaseEnds, phase: ScheduledPhase, number: int, cycle: Cycle) -> bool:
+        """Start the server again for the next cycle, or for the phases to come; False: the phase ends here."""
+        self.outcome.seen.add(ends.reason)
+        has_more = not phase.is_last(cycle) or self._is_server_needed_after(number)
+        return has_more and self._restart(ends.reason, ends.left)
+
+    def _is_server_needed_after(self, number: int) -> bool:
+        return any(phase.when is None and _needs_server(phase) for phase in self._phases[number + 1 :])
+
+    def _restart(self, reason: str, left: Iterable[ScheduledStep]) -> bool:
+        """Stop what is left of the server and start it again.
+
+        Args:
+            left: Steps that the break has skipped; those that change files are applied, so that the repository is
+                what the schedule says. What should be loaded is left to the steps that follow.
+        """
+        if reason not in _BREAKS or self._interrupt.is_asked or not self._may_restart():
+            return False
+        assert self._main is not None
+        self._server.stop()
+        for scheduled in left:
+            if scheduled.spec.name in _CHANGE_FILES:
+                self._main.apply(scheduled)
+        try:
+            self._server.start()
+        except TargetError as error:
+            self._give_up(f"the server could not be started again after a {reason}: {error.message}")
+            return False
+        self.outcome.restarts += 1
+        self._main.renew_client()
+        self._parts.commit()
+        return True
+
+    def _may_restart(self) -> bool:
+        if self._gave_up or not self._server.can_restart:
+            return False
+        if self.outcome.restarts >= self._parts.restarts_at_most:
+            self._give_up(f"the server was started again {self.outcome.restarts} times, and not once more")
+        return not self._gave_up
+
+    def _give_up(self, why: str) -> None:
+        self._gave_up = True
+        self._journal.record(Note(self._journal.now_ns(), why))
+
     # --- steps -----------------------------------------------------------------------------------
 
     def _run_steps(self, steps: Iterable[ScheduledStep]) -> None:
         assert self._main is not None
-        for scheduled in steps:
+        waiting = iter(steps)
+        for scheduled in waiting:
             finished = self._main.apply(scheduled)
             self._note_reading(finished)
-            self._look_for_end(finished)
+            try:
+                self._look_for_end(finished)
+            except _PhaseEnds as ends:
+                ends.left = tuple(waiting)
+                raise
 
     def _note_reading(self, finished: StepFinished) -> None:
         if finished.spec.name == "sample" and finished.spec.fields.get("name") == "after_exit":
@@ -246,17 +279,21 @@ class _Walker:
             raise _PhaseEnds("crash")
         if not _is_hung(finished):
             return
-        self._server.collect_hang_evidence(finished.position)
-        self.outcome.hung_calls += 1
-        if finished.spec.expect.kind != "any" or self.outcome.hung_calls >= _HUNG_CALLS_AT_MOST:
+        self._hangs.collect(finished.position)
+        if finished.spec.expect.kind != "any" or self._count_hung_call() >= _HUNG_CALLS_AT_MOST:
             raise _PhaseEnds("hang")
 
+    def _count_hung_call(self) -> int:
+        """Count the calls that hung on the server that runs now."""
+        start_number, count = self._hung_calls
+        now = self._measuring.start_number
+        self._hung_calls = (now, count + 1 if start_number == now else 1)
+        return self._hung_calls[1]
 
-def _all_steps(phase: ScheduledPhase) -> Iterator[ScheduledStep]:
-    """Steps of a phase of plain steps; a phase with cycles asks the server by its nature."""
-    if phase.kind == "cycles":
-        yield from next(iter(phase.cycles())).steps
-    yield from phase.steps()
+
+def _needs_server(phase: ScheduledPhase) -> bool:
+    """A phase with cycles asks the server by its nature; one of plain steps may not."""
+    return phase.kind == "cycles" or any(step.spec.name not in _NEEDS_NO_SERVER for step in phase.steps())
 
 
 def _is_hung(finished: StepFinished) -> bool:
@@ -264,42 +301,3 @@ def _is_hung(finished: StepFinished) -> bool:
     if isinstance(reply, NoAnswer):
         return reply.reason.startswith("deadline")
     return "stuck" in finished.observed
-
-
-class _Ending:
-    """Decides after each cycle whether its phase is over before the schedule is.
-
-    Args:
-        uses_gpu: `until: flat` looks at device memory.
-    """
-
-    def __init__(self, phase: ScheduledPhase, uses_gpu: bool) -> None:
-        self._phase = phase
-        self._uses_gpu = uses_gpu
-        self._levels: dict[str, list[int]] = {}
-        self._judged = 0
-        self.cycles = 0
-
-    def see(self, cycle: Cycle, reading: CycleReading, advice: Advice) -> str | None:
-        """Take a cycle; return why the phase ends now, or None."""
-        self.cycles += 1
-        if cycle.is_warm_up:
-            return None
-        self._judged += 1
-        for metric in primary_metrics(self._uses_gpu, reading.values):
-            self._levels.setdefault(metric, []).append(reading.values[metric])
-        if self._judged < self._phase.at_least * self._cycles_per_count():
-            return None
-        if self._phase.until == "verdict" and advice is not Advice.GO_ON:
-            return "verdict"
-        return "flat" if self._phase.until == "flat" and self._is_flat() else None
-
-    def _is_flat(self) -> bool:
-        """All metrics that decide are flat; without any of them nothing is known to be."""
-        return bool(self._levels) and all(
-            is_flat(levels, settle_quantum(metric)) for metric, levels in self._levels.items()
-        )
-
-    def _cycles_per_count(self) -> int:
-        """In a phase of coin-ordered pairs `at_least` counts treatment cycles, each with its control cycle."""
-        return 1 if self._phase.arm is not None else 2

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tritonchaos.client import TritonClient, parse_index
+from tritonchaos.client import TritonClient
 from tritonchaos.observations import (
-    Answer,
     Evidence,
     Left,
     NoAnswer,
@@ -20,7 +19,7 @@ from tritonchaos.observations import (
     ServerStarted,
     ServerStopped,
 )
-from tritonchaos.plugins import LaunchSpec, RunningServer, SampleScope, Stop, Target
+from tritonchaos.plugins import LaunchSpec, RunningServer, SampleScope, Stop, Target, abilities_of
 from tritonchaos.sampling import Sampling
 from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.scenario_engine.measuring import Measuring
@@ -28,7 +27,6 @@ from tritonchaos.scenario_engine.measuring import Measuring
 _LAST_LOG_BYTES: Final = 16 * 1024
 _LAST_LOG_LINES: Final = 40
 _DEATH_S: Final = 3.0  # a crash writes its stack (and perhaps a core) between closing our connection and its end
-_PROBE_S: Final = 2.0
 _EXIT_EXPIRED: Final = re.compile(r"Exit timeout expired")
 
 Started = Callable[[RunningServer, Mapping[str, str]], None]
@@ -63,6 +61,12 @@ class ServerLife:
         self._running: RunningServer | None = None
         self._clients: list[TritonClient] = []
         self._starts = 0
+        self._left_temp: set[str] = set()
+
+    @property
+    def can_restart(self) -> bool:
+        """The target can stop its server and start it again."""
+        return "restart" in abilities_of(self._target)
 
     @property
     def is_running(self) -> bool:
@@ -89,7 +93,8 @@ class ServerLife:
         self._journal.record(ServerStarted(self._journal.now_ns(), self._starts, running.pid, running.url, boot_ns))
         self._started(running, self._sampling.open(self._scope(running.pid)))
         self._measuring.take("ready")
-        self._measuring.record_notes()
+        if self._starts == 1:  # the counts in them would differ at each start
+            self._measuring.record_notes()
         self._sampling.start()
 
     def measure_without_it(self) -> None:
@@ -124,7 +129,7 @@ class ServerLife:
         self._record_left(stop)
         if stop.forced or _EXIT_EXPIRED.search(log):
             self._journal.record(
-                Evidence(self._journal.now_ns(), None, "stop", {"signal": stop.signal}, tuple(_last_lines(log)))
+                Evidence(self._journal.now_ns(), None, "stop", {"signal": stop.signal}, tuple(last_lines(log)))
             )
         self.measure_without_it()
 
@@ -133,7 +138,10 @@ class ServerLife:
         for kind, name, size_bytes in stop.left:
             self._journal.record(Left(now_ns, kind, name, size_bytes))
         for file in sorted(path for path in self._launch.temp.rglob("*") if path.is_file()):
-            self._journal.record(Left(now_ns, "temp", str(file.relative_to(self._launch.temp)), file.stat().st_size))
+            name = str(file.relative_to(self._launch.temp))
+            if name not in self._left_temp:  # it may be there already since an earlier start
+                self._left_temp.add(name)
+                self._journal.record(Left(now_ns, "temp", name, file.stat().st_size))
 
     def close_connections(self) -> None:
         """Close every client made so far: one open connection makes SIGTERM take the whole exit timeout."""
@@ -154,7 +162,7 @@ class ServerLife:
         if exit_code is None:
             return False
         self._journal.record(ServerExited(self._journal.now_ns(), position, exit_code))
-        lines = tuple(_last_lines(read_log(self._launch.log_file)))
+        lines = tuple(last_lines(read_log(self._launch.log_file)))
         self._journal.record(Evidence(self._journal.now_ns(), position, "crash", {"exit_code": str(exit_code)}, lines))
         self.close_connections()
         self._sampling.stop()
@@ -170,19 +178,6 @@ class ServerLife:
             if exit_code is not None or time.monotonic() >= end:
                 return exit_code
             time.sleep(0.02)
-
-    def collect_hang_evidence(self, position: Position) -> None:
-        """Ask over both protocols whether the server is live, read the index, and keep the last log lines."""
-        client = self.client()
-        live_grpc = client.live_grpc(_PROBE_S)
-        facts = {
-            "live_http": _shown(client.live(_PROBE_S)),
-            "live_grpc": "not asked: grpcio is not installed" if live_grpc is None else _shown(live_grpc),
-            "index": _shown_index(client.index(_PROBE_S)),
-        }
-        client.close()
-        lines = tuple(_last_lines(read_log(self._launch.log_file)))
-        self._journal.record(Evidence(self._journal.now_ns(), position, "hang", facts, lines))
 
     def _scope(self, pid: int | None) -> SampleScope:
         return SampleScope(pid, self._gpu_uuids, self._launch.shm_prefix, self._launch.temp)
@@ -205,17 +200,6 @@ def read_log(log_file: Path, start: int | None = None) -> str:
         return file.read().decode("utf-8", "replace")
 
 
-def _last_lines(text: str) -> list[str]:
+def last_lines(text: str) -> list[str]:
+    """Lines of a log that are kept as evidence."""
     return text.splitlines()[-_LAST_LOG_LINES:]
-
-
-def _shown(reply: Reply) -> str:
-    return str(reply.status) if isinstance(reply, Answer) else f"no answer ({reply.reason})"
-
-
-def _shown_index(reply: Reply) -> str:
-    index = parse_index(reply)
-    if index is None:
-        return _shown(reply)
-    shown = (f"{entry.name} {entry.state or 'no state'}" for entry in index)
-    return ", ".join(shown) or "empty"
