@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tritonchaos.plugins import needs_of
-from tritonchaos.scenario import Phase, Scenario
+from tritonchaos.scenario import Phase, Scenario, ServerOptions
 from tritonchaos.scenario.entries import StepEntry, plain_steps
 
 _STOP: Final = frozenset({"stop"})
@@ -32,11 +32,12 @@ class Fit:
 
 def fit(scenario: Scenario, abilities: frozenset[str]) -> Fit:
     """Compare what a scenario needs with the abilities of a target."""
-    lacking = {phase.phase: _lacking(phase, abilities) for phase in scenario.phases}
+    lacking = {phase.phase: _lacking(phase, scenario.server, abilities) for phase in scenario.phases}
     skipped = _after_the_end(scenario.phases, lacking)
     skipped |= {p.phase: _why(lacking[p.phase]) for p in scenario.phases if p.when is not None and lacking[p.phase]}
     problems = [problem for name, needs in lacking.items() if name not in skipped for problem in needs]
-    problems += _of_server(scenario, abilities)
+    if "start" not in abilities and scenario.server.mode != "explicit":
+        problems.append(("start", f"model control mode {scenario.server.mode}"))
     lacks = ", ".join(dict.fromkeys(ability for ability, _ in problems))
     where = f" ({problems[0][1]})" if problems else ""
     return Fit(f"lacks: {lacks}{where}" if lacks else "", skipped, tuple(_not_applied(scenario, abilities)))
@@ -45,12 +46,13 @@ def fit(scenario: Scenario, abilities: frozenset[str]) -> Fit:
 Need = tuple[str, str]  # ability, and what needs it
 
 
-def _lacking(phase: Phase, abilities: frozenset[str]) -> list[Need]:
+def _lacking(phase: Phase, server: ServerOptions, abilities: frozenset[str]) -> list[Need]:
     found = []
     for entry in _steps(phase):
         found += [(need, f"{entry.spec.label()} in phase {phase.phase}") for need in sorted(_needs(entry) - abilities)]
-    if "restart" not in abilities and (getattr(phase, "server", None) or _is_fresh(getattr(phase, "fresh", None))):
-        found.append(("restart", f"a server of its own for phase {phase.phase}"))
+    options = phase.server.over(server)
+    if "restart" not in abilities and (options != server or options.fresh != "run"):
+        found.append(("restart", f"a server started anew for phase {phase.phase}"))
     return found
 
 
@@ -64,8 +66,7 @@ def _steps(phase: Phase) -> Iterator[StepEntry]:
 
 
 def _needs(entry: StepEntry) -> frozenset[str]:
-    expect = entry.spec.expect
-    reads_log = bool(getattr(expect, "log", None) or getattr(expect, "not_log", None))
+    reads_log = entry.spec.expect.log is not None or entry.spec.expect.not_log is not None
     return needs_of(entry.step) | (frozenset({"log"}) if reads_log else frozenset())
 
 
@@ -86,22 +87,10 @@ def _why(needs: list[Need]) -> str:
     return _NOT_OURS.format(verb=needs[0][0]) if needs[0][0] in {"start", "stop", "restart"} else f"lacks {needs[0][0]}"
 
 
-def _of_server(scenario: Scenario, abilities: frozenset[str]) -> Iterator[Need]:
-    server = scenario.server
-    if "start" not in abilities and server.mode != "explicit":
-        yield "start", f"model control mode {server.mode}"
-    if "restart" not in abilities and _is_fresh(getattr(server, "fresh", None)):
-        yield "restart", f"a fresh server for each {server.fresh}"  # type: ignore[attr-defined, unused-ignore]
-
-
-def _is_fresh(fresh: str | None) -> bool:
-    return fresh not in (None, "run")
-
-
 def _not_applied(scenario: Scenario, abilities: frozenset[str]) -> Iterator[tuple[str, str]]:
     if "start" in abilities:
         return
     for kind in ("flags", "env", "ulimits"):
-        names = ", ".join(getattr(scenario.server, kind, None) or ())
+        names = ", ".join(getattr(scenario.server, kind))
         if names:
             yield f"server {kind} {names}", f"not set: {_NOT_OURS.format(verb='start')}"
