@@ -355,3 +355,17 @@ def test_the_footprint_is_loaded_minus_post_unload():
 )
 def test_each_metric_has_its_quantum(metric, expected):
     assert quantum(metric) == expected
+
+
+# --- so far --------------------------------------------------------------------------------------
+
+
+def test_what_is_excluded_so_far_falls_with_each_flat_cycle_and_ends_as_the_verdicts():
+    test = GrowthTest(2 * MIB)
+    assert test.excluded_so_far() is None
+    limits = []
+    while test.see(100 * MIB, TREATMENT).verdict is INCONCLUSIVE:
+        limits.append(test.excluded_so_far())
+    known = [limit for limit in limits if limit is not None]
+    assert known == sorted(known, reverse=True)
+    assert test.state.excluded_bytes_per_cycle == test.excluded_so_far() < known[0]

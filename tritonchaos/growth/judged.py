@@ -55,6 +55,11 @@ class JudgedSeries:
             return self._earlier
         return self._test.state
 
+    def excluded_so_far(self) -> float | None:
+        """Return the smallest leak, in bytes per cycle, that the last start's cycles would have shown, if any."""
+        test = self._test
+        return None if test is None else test.excluded_so_far()
+
     @property
     def footprint(self) -> int:
         """Largest difference seen between a loaded model and the same cycle's post-unload reading, in bytes."""

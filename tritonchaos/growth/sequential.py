@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -86,25 +87,37 @@ class GrowthTest:
         self._readings.append(value)
         self._arms.append(arm)
         if Arm.TREATMENT in self._arms:
-            self.state = self._next_state(self._trial())
+            self.state = self._next_state(self._trial(self._readings, self._arms))
         return self.state
+
+    def excluded_so_far(self) -> float | None:
+        """Return the smallest leak, in bytes per cycle, that the cycles up to now would have shown; None: any may be.
+
+        May be called from another thread while readings come in.
+        """
+        arms = self._arms[:]  # an arm is added after its reading, so that there is a reading for each
+        if Arm.TREATMENT not in arms:
+            return None
+        trial = self._trial(self._readings[: len(arms)], arms)
+        rate = excluded_rate(trial)
+        return rate if math.isfinite(rate) and not trial.series.is_too_noisy else None
 
     @property
     def treatment_cycles(self) -> int:
         """Treatment cycles that were judged."""
         return self._arms.count(Arm.TREATMENT)
 
-    def _trial(self) -> Trial:
-        series = clean(self._readings, self.quantum, self.channel)
+    def _trial(self, readings: list[int], arms: list[Arm]) -> Trial:
+        series = clean(readings, self.quantum, self.channel)
         return Trial(
             quantum=self.quantum,
             footprint=self.footprint,
             channel=self.channel,
             interleaved=self.interleaved,
             planned_share=self.planned_share,
-            arms=self._arms,
+            arms=arms,
             series=series,
-            stairs=find_steps(series, self._arms, self.interleaved),
+            stairs=find_steps(series, arms, self.interleaved),
         )
 
     def _next_state(self, trial: Trial) -> GrowthState:
