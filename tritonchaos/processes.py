@@ -90,8 +90,11 @@ class SharedMemory:
 def read_stat(pid: int) -> ProcessStat | None:
     """Read /proc/PID/stat; None if there is no such process."""
     text = _read(f"/proc/{pid}/stat")
-    if not text:
-        return None
+    return parse_stat(pid, text) if text else None
+
+
+def parse_stat(pid: int, text: bytes) -> ProcessStat:
+    """Read the content of /proc/PID/stat."""
     # The command may hold spaces and brackets, so the fields are counted from its last bracket.
     opening, closing = text.index(b"("), text.rindex(b")")
     fields = text[closing + 2 :].split()
@@ -112,37 +115,19 @@ def start_ticks(pid: int) -> int | None:
     return None if stat is None else stat.start_ticks
 
 
-def rss_bytes(pid: int) -> int | None:
-    """Resident set size from /proc/PID/statm, in bytes; None for an absent process or a zombie."""
-    text = _read(f"/proc/{pid}/statm")
-    pages = int(text.split()[1]) if text else 0
-    return pages * PAGE_BYTES if pages else None
-
-
 def memory_rollup(pid: int) -> MemoryRollup | None:
     """Exact memory from /proc/PID/smaps_rollup (about 0.5 ms); None for an absent process, a zombie, or no right to."""
     text = _read(f"/proc/{pid}/smaps_rollup")
-    if not text:
-        return None
+    return parse_rollup(text) if text else None
+
+
+def parse_rollup(text: bytes) -> MemoryRollup:
+    """Read the content of /proc/PID/smaps_rollup."""
     kib: dict[bytes, int] = {}
     for line in text.splitlines()[1:]:
         name, _, value = line.partition(b":")
         kib[name] = int(value.split()[0])
     return MemoryRollup(*(kib.get(name, 0) * KIB for name in (b"Rss", b"Pss", b"Private_Dirty")))
-
-
-def fd_count(pid: int) -> int | None:
-    """Number of open file descriptors; None for an absent process or no right to see them."""
-    try:
-        return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - half the time of Path.iterdir, 50 times a second
-    except _GONE:
-        return None
-
-
-def thread_count(pid: int) -> int | None:
-    """Number of threads; None for an absent process or a zombie."""
-    stat = read_stat(pid)
-    return None if stat is None or stat.is_zombie else stat.threads
 
 
 def command_line(pid: int) -> tuple[str, ...]:

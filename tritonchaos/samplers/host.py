@@ -8,19 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
+from tritonchaos.open_process import OpenProcess
 from tritonchaos.plugins import SAMPLERS, Group, SampleScope
-from tritonchaos.processes import (
-    PAGE_BYTES,
-    SHARED_MEMORY,
-    ProcessStat,
-    SharedMemory,
-    descendants,
-    fd_count,
-    memory_rollup,
-    read_stat,
-    rss_bytes,
-    shared_memory,
-)
+from tritonchaos.processes import PAGE_BYTES, SHARED_MEMORY, SharedMemory, memory_rollup
 from tritonchaos.units import format_bytes
 
 _EXACT_MEMORY: Final = ("host_private_bytes", "host_pss_bytes")
@@ -52,27 +42,26 @@ class HostSampler:
     name: ClassVar[str] = "host"
 
     _scope: SampleScope = field(default_factory=lambda: SampleScope(pid=None), init=False)
-    _server: ProcessStat | None = field(default=None, init=False)
+    _server: OpenProcess | None = field(default=None, init=False)
+    _uid: int = field(default_factory=os.geteuid, init=False)
     _unavailable: dict[str, str] = field(default_factory=dict, init=False)
     _before: frozenset[tuple[str, int]] | None = field(default=None, init=False)
 
     def open(self, scope: SampleScope) -> Mapping[str, str]:
+        self.close()
         self._scope = scope
-        self._server = None if scope.pid is None else read_stat(scope.pid)
+        self._server = None if scope.pid is None else OpenProcess(scope.pid)
+        self._uid = _user_of(scope.pid)
         if self._before is None:
             # Of the first opening, before the server: what it leaves there stays new after a restart.
             self._before = frozenset((entry.name, entry.inode()) for entry in _shm_entries())
-        self._unavailable = _why_not_process(scope.pid, self._server) | _why_not_files(scope)
+        self._unavailable = _why_not_process(self._server) | _why_not_files(scope)
         return dict(self._unavailable)
 
     def read(self, group: Group) -> Mapping[str, int]:
         values = self._read_files(group)
-        server = self._running_server()
-        if server is not None:
-            values.update(_read_fast(server))
-        if server is not None and group is Group.ALL:
-            values.update(_read_exact_memory(server.pid))
-            values.update(_read_children(server.pid))
+        if self._server is not None:
+            values.update(_read_process(self._server, group))
         return {metric: value for metric, value in values.items() if metric not in self._unavailable}
 
     def quanta(self) -> Mapping[str, int]:
@@ -90,20 +79,14 @@ class HostSampler:
         )
 
     def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
         self._server = None
-
-    def _running_server(self) -> ProcessStat | None:
-        """Read the server's process afresh; None if it has ended, also when its pid is in use again."""
-        if self._server is None:
-            return None
-        now = read_stat(self._server.pid)
-        is_same = now is not None and now.start_ticks == self._server.start_ticks and not now.is_zombie
-        return now if is_same else None
 
     def _read_files(self, group: Group) -> dict[str, int]:
         values = {}
         if self._scope.shm_prefix:
-            values["shm_bytes"] = sum(memory.bytes for memory in shared_memory(self._scope.shm_prefix))
+            values["shm_bytes"] = _shm_bytes(self._scope.shm_prefix)
         if group is Group.ALL:
             values["shm_other_bytes"] = sum(memory.bytes for memory in self._new_others())
             if self._scope.temp is not None:
@@ -114,13 +97,12 @@ class HostSampler:
         """Names of the server's user that appeared since the first opening and carry no run's prefix."""
         before = self._before or frozenset()
         prefixes = (_ANY_RUN, self._scope.shm_prefix or _ANY_RUN)
-        uid = _user_of(self._server)
         found = []
         for entry in _shm_entries():
             if entry.name.startswith(prefixes) or (entry.name, entry.inode()) in before:
                 continue
             status = _status(entry)
-            if status is not None and status.st_uid == uid:
+            if status is not None and status.st_uid == self._uid:
                 found.append(SharedMemory(entry.name, status.st_blocks * _BLOCK_BYTES))
         return sorted(found, key=lambda memory: memory.name)
 
@@ -128,16 +110,17 @@ class HostSampler:
 # --- what can be read at all ---------------------------------------------------------------------
 
 
-def _why_not_process(pid: int | None, server: ProcessStat | None) -> dict[str, str]:
-    if pid is None:
+def _why_not_process(server: OpenProcess | None) -> dict[str, str]:
+    if server is None:
         return dict.fromkeys(_OF_PROCESS, "not applicable: no server process is known on this machine")
-    if server is None or server.is_zombie:
+    pid, stat = server.pid, server.stat()
+    if stat is None or stat.is_zombie:
         return dict.fromkeys(_OF_PROCESS, f"process {pid} has ended")
     why: dict[str, str] = {}
-    if memory_rollup(pid) is None:
+    if server.memory_rollup() is None:
         reason = f"/proc/{pid}/smaps_rollup cannot be read: another user's process, or Linux before 4.14"
         why.update(dict.fromkeys(_EXACT_MEMORY, reason))
-    if fd_count(pid) is None:
+    if server.fd_count() is None:
         why["server_fds"] = f"/proc/{pid}/fd cannot be read: another user's process"
     if not Path(f"/proc/{pid}/task/{pid}/children").exists():
         why.update(dict.fromkeys(_OF_CHILDREN, "this kernel does not list children (CONFIG_PROC_CHILDREN)"))
@@ -158,21 +141,25 @@ def _why_not_files(scope: SampleScope) -> dict[str, str]:
 # --- readings ------------------------------------------------------------------------------------
 
 
-def _read_fast(server: ProcessStat) -> dict[str, int]:
-    read = {
-        "host_rss_bytes": rss_bytes(server.pid),
-        "server_fds": fd_count(server.pid),
-        "server_threads": server.threads,
-    }
-    return {metric: value for metric, value in read.items() if value is not None}
+def _read_process(server: OpenProcess, group: Group) -> dict[str, int]:
+    """Read the server's process; nothing of one that has ended, also when its pid is in use again."""
+    stat = server.stat()
+    if stat is None or stat.is_zombie:
+        return {}
+    read = {"host_rss_bytes": server.rss_bytes(), "server_fds": server.fd_count(), "server_threads": stat.threads}
+    values = {metric: value for metric, value in read.items() if value is not None}
+    if group is Group.ALL:
+        values.update(_read_exact_memory(server))
+        values.update(_read_children(server))
+    return values
 
 
-def _read_exact_memory(pid: int) -> dict[str, int]:
+def _read_exact_memory(server: OpenProcess) -> dict[str, int]:
     """Read smaps_rollup, whose resident size replaces that of statm.
 
     statm may lag behind by some pages per CPU, as the kernel counts on each CPU apart (Linux 6.2 and later).
     """
-    rollup = memory_rollup(pid)
+    rollup = server.memory_rollup()
     if rollup is None:
         return {}
     return {
@@ -182,9 +169,9 @@ def _read_exact_memory(pid: int) -> dict[str, int]:
     }
 
 
-def _read_children(pid: int) -> dict[str, int]:
+def _read_children(server: OpenProcess) -> dict[str, int]:
     """Sum over the stubs that run; a server without stubs has 0 bytes in stubs."""
-    below = descendants(pid)
+    below = server.descendants()
     alive = [process for process in below if not process.is_zombie]
     rollups = [rollup for stub in alive if stub.is_stub and (rollup := memory_rollup(stub.pid)) is not None]
     return {
@@ -194,6 +181,22 @@ def _read_children(pid: int) -> dict[str, int]:
         "server_children": len(alive),
         "server_zombies": len(below) - len(alive),
     }
+
+
+def _shm_bytes(prefix: str) -> int:
+    """Bytes that are taken in /dev/shm under names with this prefix."""
+    total = 0
+    try:
+        names = os.listdir(SHARED_MEMORY)  # noqa: PTH208 - 50 times a second
+    except OSError:
+        return 0
+    for name in names:
+        if name.startswith(prefix):
+            try:
+                total += os.stat(f"{SHARED_MEMORY}/{name}").st_blocks * _BLOCK_BYTES  # noqa: PTH116 - the same
+            except OSError:
+                continue  # removed meanwhile
+    return total
 
 
 def allocated_bytes(folder: Path) -> int:
@@ -235,10 +238,10 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
         return None
 
 
-def _user_of(server: ProcessStat | None) -> int:
-    if server is None:
+def _user_of(pid: int | None) -> int:
+    if pid is None:
         return os.geteuid()
     try:
-        return Path(f"/proc/{server.pid}").stat().st_uid
+        return Path(f"/proc/{pid}").stat().st_uid
     except OSError:
         return os.geteuid()
