@@ -12,11 +12,12 @@ from tritonchaos.units import KIB, MIB
 _NEED_STEADY: Final = 24  # treatment cycles after which even growth is a leak
 _NEED_IRREGULAR: Final = 36
 # Every load thread has its own arena, and the first load on it takes 152 KiB for good (glibc, Triton 2.51, which has 4
-# load threads): with N of them, growth is as even as a leak for N - 1 cycles. 72 cycles are past any sane N.
-_NEED_ALONE: Final = 72
+# load threads; seen with 32): with N of them, growth is as even as a leak for N - 1 cycles. 80 cycles cover N = 64.
+_NEED_ALONE: Final = 80
 _ARENA: Final = 256 * KIB  # per cycle; below it, growth may be arenas used for the first time
-# Once all arenas are in use no cycle of some 10,000 took more than 20 KiB.
-SMALLEST_ALONE: Final = 32 * KIB
+# Once all arenas are in use no cycle of 7,000 took more than 44 KiB (python backend, once per HTTP thread), in-process
+# backends 12 KiB.
+SMALLEST_ALONE: Final = 48 * KIB
 _SMALL: Final = 64 * KIB  # per cycle; below it, a failed load may touch its code and heap for the first time
 SMALL_TOTAL: Final = MIB  # ten times what failed loads after good ones took until they were flat
 
