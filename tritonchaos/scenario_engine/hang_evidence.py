@@ -77,7 +77,7 @@ def _asked(client: TritonClient) -> dict[str, str]:
         "live_http": _shown(client.live(_PROBE_S)),
         "live_grpc": "not asked: grpcio is not installed" if live_grpc is None else _shown(live_grpc),
         "index": _shown_index(client.index(_PROBE_S)),
-        "statistics": _shown_statistics(client.statistics(_PROBE_S)),
+        "statistics": _shown_statistics(client.request("GET", "/v2/models/stats", _PROBE_S)),
     }
 
 

@@ -12,6 +12,7 @@ _THREAD: Final = re.compile(r'^(?:Thread \d+ .*?\(LWP (?P<lwp>\d+)\)(?: "(?P<nam
 # `#0  0x00007f.. in name (arguments) from library`, or with eu-stack `#0  0x00007f.. name - library`.
 _FRAME: Final = re.compile(r"^#\d+\s+(?:0x[0-9a-f]+\s+)?(?:in\s+)?(?P<function>.+)")
 _UNKNOWN: Final = "??"
+_TRITONS: Final = ("TRITONBACKEND_", "triton::core::", "triton::backend::")
 _SHOWN_FRAMES: Final = 6
 _SHOWN_THREADS: Final = 4
 
@@ -41,7 +42,29 @@ def _function(text: str) -> str:
     """Keep the name: what it was called with and where it lies may differ from one look to the next."""
     library = re.search(r"(?: from | - )\S*?([^/\s]+)$", text)
     name = re.split(r" \(| from | - ", text, maxsplit=1)[0].strip()
-    return f"{_UNKNOWN} in {library[1]}" if name == _UNKNOWN and library else name
+    return f"{_UNKNOWN} in {library[1]}" if name == _UNKNOWN and library else _without_types(name)
+
+
+def _without_types(name: str) -> str:
+    """Leave out template and function arguments: "core::Load(std::map<…> const&)" -> "core::Load"."""
+    kept, depth = [], 0
+    for character in name:
+        depth += character in "<("
+        if not depth:
+            kept.append(character)
+        depth -= character in ">)" and depth > 0
+    return "".join(kept).strip() or name
+
+
+def _is_tritons(functions: tuple[str, ...]) -> bool:
+    """Models are loaded, unloaded or run in it; other threads wait for work most of the time."""
+    return any(mark in function for function in functions for mark in _TRITONS)
+
+
+def _shown(functions: tuple[str, ...]) -> str:
+    """The innermost function, then those that are not the inside of the C library."""
+    named = [*functions[:1], *(function for function in functions[1:] if not function.startswith("__"))]
+    return " < ".join(named[:_SHOWN_FRAMES]) or "no frames"
 
 
 def unmoved(first: str, second: str) -> dict[int, ThreadStack]:
@@ -65,12 +88,9 @@ def summarise(role: str, first: str, second: str) -> Iterator[str]:
     """
     groups: dict[tuple[str, ...], list[str]] = {}
     for number, stack in sorted(unmoved(first, second).items()):
-        shown = f"{number} {stack.name}".strip()
-        groups.setdefault(stack.functions[:_SHOWN_FRAMES], []).append(shown)
-    total = len(read_stacks(second))
-    yield f"{role}: {sum(map(len, groups.values()))} of {total} threads did not move"
-    # The one thread that stands alone tells more than a pool that waits for work.
-    for functions, threads in sorted(groups.items(), key=lambda group: len(group[1])):
+        groups.setdefault(stack.functions, []).append(f"{number} {stack.name}".strip())
+    yield f"{role}: {sum(map(len, groups.values()))} of {len(read_stacks(second))} threads did not move"
+    # Those in Triton's own code first; then, one that stands alone tells more than a pool that waits for work.
+    for functions, threads in sorted(groups.items(), key=lambda group: (not _is_tritons(group[0]), len(group[1]))):
         shown = ", ".join(threads[:_SHOWN_THREADS]) + ("…" if len(threads) > _SHOWN_THREADS else "")
-        yield f"  {len(threads)} thread{'s' if len(threads) > 1 else ''} ({shown})"
-        yield f"    {' < '.join(functions) or 'no frames'}"
+        yield f"  {len(threads)} thread{'s' if len(threads) > 1 else ''} ({shown}): {_shown(functions)}"
