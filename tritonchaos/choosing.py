@@ -68,6 +68,7 @@ def choose(
     for name in {entry.template for entry in scenario.models.values()}:
         find_template(name, template_folders)  # a template that does not exist is not the target's fault
     skipped: list[tuple[str, str]] = []
+    hint = ""
     for entry in scenario.target:
         try:
             target = usable(entry)
@@ -75,6 +76,7 @@ def choose(
             models, passed_over = _serve_models(scenario, target, template_folders)
         except TargetUnavailable as reason:
             skipped.append((entry.name, reason.message))
+            hint = reason.hint or hint
             continue
         except TemplateError as reason:
             if len(scenario.target) == 1:
@@ -82,7 +84,7 @@ def choose(
             skipped.append((entry.name, reason.message))
             continue
         return Chosen(target, (*skipped, *fits.not_applied, *passed_over), models, fits.skipped_phases)
-    raise _nothing_usable(skipped)
+    raise _nothing_usable(skipped, hint if len(scenario.target) == 1 else "")
 
 
 def _fit(scenario: Scenario, target: Target) -> Fit:
@@ -135,9 +137,9 @@ def _with_backends(model: ServedModel, target: Target) -> ServedModel:
     return replace(model, files={**model.files, **libraries}, backends={})
 
 
-def _nothing_usable(skipped: Sequence[tuple[str, str]]) -> TargetUnavailable:
+def _nothing_usable(skipped: Sequence[tuple[str, str]], hint: str) -> TargetUnavailable:
     reasons = "".join(f"\n  {name}: {why}" for name, why in skipped)
     return TargetUnavailable(
         f"no target of the scenario can be used here{reasons}",
-        hint="`tritonchaos doctor` shows what is missing and how to get it",
+        hint=hint or "`tritonchaos doctor` shows what is missing and how to get it",
     )
