@@ -31,8 +31,15 @@ class Leftover:
 
 def find_leftovers(runs_folder: Path) -> list[Leftover]:
     """List what runs below a folder left behind; runs whose tritonchaos is still alive are passed over."""
-    folders = sorted(path for path in runs_folder.glob("*") if path.is_dir() and not path.is_symlink())
-    return [leftover for folder in folders for leftover in _of_run(folder)]
+    return [leftover for folder in _run_folders(runs_folder) for leftover in _of_run(folder)]
+
+
+def _run_folders(runs_folder: Path) -> Iterator[Path]:
+    """Yield the folder itself if it is a run, and the runs in it and in the sets in it."""
+    for pattern in ("run.db", "*/run.db", "*/*/run.db"):
+        for path in sorted(runs_folder.glob(pattern)):
+            if not any(part.is_symlink() for part in (path.parent, path.parent.parent) if part != runs_folder):
+                yield path.parent
 
 
 def _of_run(folder: Path) -> Iterator[Leftover]:

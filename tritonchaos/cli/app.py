@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from tritonchaos import __version__
 from tritonchaos.cli import clean, doctor, judge, list_, report, run, schema
 from tritonchaos.errors import ExitCode, TritonChaosError
 
@@ -33,14 +32,17 @@ for _name, _command in (
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tritonchaos {__version__}")
+        from tritonchaos.cli.version import version_lines
+
+        for line in version_lines():
+            typer.echo(line)
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print versions and exit.")
     ] = False,
 ) -> None:
     """Chaos tester for Triton Inference Server model repositories."""
@@ -48,21 +50,72 @@ def _options(
 
 def main() -> None:
     """Run the command line and leave with an exit code of `ExitCode`."""
+    _open_standard_streams()
+    sys.stdout = cast("TextIO", _Output(sys.stdout))
     try:
         app()
     except TritonChaosError as error:
-        print(f"tritonchaos: {error}", file=sys.stderr)
+        _say(f"tritonchaos: {error}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("tritonchaos: interrupted", file=sys.stderr)
+        _say("tritonchaos: interrupted")
         sys.exit(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`); Python must not try to flush into it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(ExitCode.OWN_FAULT)
     except Exception:
         import traceback
 
-        traceback.print_exc()
-        print("tritonchaos: this is a defect of tritonchaos itself; please report the lines above", file=sys.stderr)
+        _say(traceback.format_exc().rstrip())
+        _say("tritonchaos: this is a defect of tritonchaos itself; please report the lines above")
         sys.exit(ExitCode.OWN_FAULT)
+
+
+def _open_standard_streams() -> None:
+    """Put something where standard streams were closed (`>&-`), before a file of ours gets their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)  # takes the lowest free number
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the whole process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+
+
+def _say(text: str) -> None:
+    """Print on standard error; nothing comes of it where that has gone (a closed terminal)."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        return
+
+
+class _Output:
+    """Standard output whose reader may go (`| head`): what is written then is lost, the exit code stays the verdict's.
+
+    Left to itself the command line would end with 1 there, which says that there are findings.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._lead_nowhere()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._lead_nowhere()
+
+    def _lead_nowhere(self) -> None:
+        # What is still in its buffer goes there too, so that Python's own flush at the end does not fail.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)

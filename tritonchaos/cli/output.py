@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tritonchaos.running_sets import SetRun
     from tritonchaos.summary import FinishedRun
 
 
@@ -21,9 +23,25 @@ def print_finished(finished: FinishedRun, *, as_json: bool) -> None:
     from tritonchaos.reporters.results_json import dump
     from tritonchaos.reporters.terminal import Terminal
 
+    write(dump(finished.results) if as_json else Terminal().text(finished, _columns(), wants_color()))
+
+
+def print_set(done: SetRun, *, as_json: bool) -> None:
+    """Print set.json, or the table for people."""
+    from tritonchaos.cli.set_table import set_table
+
     if as_json:
-        sys.stdout.write(dump(finished.results))
+        write(json.dumps(done.document, indent=2, ensure_ascii=False) + "\n")
     else:
-        width = shutil.get_terminal_size((100, 40)).columns
-        sys.stdout.write(Terminal().text(finished, width, wants_color()))
+        write(set_table(done, _columns(), wants_color()))
+
+
+def write(text: str) -> None:
+    """Write to standard output; what its encoding lacks (a sparkline in a C locale) is replaced."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     sys.stdout.flush()
+
+
+def _columns() -> int:
+    return shutil.get_terminal_size((100, 40)).columns
