@@ -54,6 +54,7 @@ class Finding:
         interval_bytes_per_cycle: 95 % interval of the same.
         position: Where it was first seen.
         evidence: Lines that show it: log lines, readings, states.
+        details: Further lines for whoever wants to look closer, such as what each thread was doing.
         known: Address of the report that already describes it, from the scenario's `known` list.
         undocumented: A step outside Triton's documented rules led here.
         counts: False: it is shown but does not change the exit code.
@@ -73,6 +74,7 @@ class Finding:
     undocumented: bool = False
     counts: bool = True
     occurrences: int = 1
+    details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from tritonchaos.observations import Evidence, History, NoAnswer, Position, Probe, ServerExited, StepFinished
+from tritonchaos.observations import (
+    Evidence,
+    History,
+    NoAnswer,
+    Position,
+    Probe,
+    ServerExited,
+    ServerStarted,
+    StepFinished,
+)
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
@@ -37,11 +46,12 @@ class Hang:
 
 def _findings(history: History) -> Iterator[Finding]:
     hung = 0
-    for step in history.of(StepFinished):
-        title = _title(step)
-        if title is None:
+    for event in history.events:
+        if isinstance(event, ServerStarted):
+            hung = 0
+        if not isinstance(event, StepFinished) or (title := _title(event)) is None:
             continue
-        evidence = _evidence(history, step.position)
+        evidence = _evidence(history, event.position)
         if hung:
             evidence = (f"{hung} calls hung before: they may hold the threads that this one waits for", *evidence)
         hung += 1
@@ -49,10 +59,11 @@ def _findings(history: History) -> Iterator[Finding]:
             kind="hang",
             checker=_NAME,
             title=title,
-            step=step.spec.label(),
-            position=step.position,
+            step=event.spec.label(),
+            position=event.position,
             evidence=evidence,
-            undocumented=step.spec.undocumented,
+            undocumented=event.spec.undocumented,
+            details=tuple(_kept(history, "stacks", event.position)),
         )
     if not any(True for _ in history.of(ServerExited)):
         yield from (_silence(probe, history) for probe in history.of(Probe) if _is_silent(probe))
@@ -78,6 +89,12 @@ def _evidence(history: History, position: Position) -> tuple[str, ...]:
             lines += [f"{name}: {value}" for name, value in event.facts.items()]
             lines += event.lines[-_LOG_LINES:]
     return tuple(lines)
+
+
+def _kept(history: History, kind: str, position: Position) -> Iterator[str]:
+    for event in history.of(Evidence):
+        if event.kind == kind and event.position == position:
+            yield from event.lines
 
 
 def _is_silent(probe: Probe) -> bool:

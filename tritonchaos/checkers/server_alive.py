@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from tritonchaos.observations import (
@@ -46,7 +46,7 @@ class ServerAlive:
         starts = sum(1 for _ in history.of(ServerStarted))
         if not starts:
             return [Assessment(_NAME, Status.UNKNOWN, "no server was started")]
-        findings = merge_findings([*_crashes(history), *_refused_stops(history)])
+        findings = _with_cycles(_crashes(history)) + merge_findings(_refused_stops(history))
         if findings:
             return [Assessment(_NAME, Status.FAIL, findings[0].title, findings=findings)]
         stops = list(history.of(ServerStopped))
@@ -107,11 +107,36 @@ def _step_at(history: History, position: Position | None) -> StepFinished | None
 
 def _crash_evidence(history: History, position: Position | None) -> tuple[str, ...]:
     """Return the stack that the server printed, or else the lines that were kept when it died."""
-    stacks = list(_stacks(history.log_lines()))
-    if stacks:
-        return stacks[-1]
     kept = [event for event in history.of(Evidence) if event.kind == "crash" and event.position == position]
-    return kept[-1].lines[-_STACK_LINES:] if kept else ()
+    lines = kept[-1].lines if kept else ()
+    # The log of a run that was started again holds the stacks of other crashes too; what was kept is of this one.
+    stacks = list(_stacks(lines)) or list(_stacks(history.log_lines()))
+    return stacks[-1] if stacks else lines[-_STACK_LINES:]
+
+
+def _with_cycles(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Keep each crash once, with the first one's stack and all places where it was seen."""
+    seen: dict[str, list[Position]] = {}
+    for finding in findings:
+        if finding.position is not None:
+            seen.setdefault(finding.id, []).append(finding.position)
+    return tuple(
+        replace(finding, evidence=(f"{finding.occurrences} times: {_places(seen[finding.id])}", *finding.evidence))
+        if finding.occurrences > 1 and finding.id in seen
+        else finding
+        for finding in merge_findings(findings)
+    )
+
+
+def _places(positions: Sequence[Position]) -> str:
+    """Name phases and cycles: "loads, cycles 9, 19, 29; other, cycle 3"."""
+    cycles: dict[str, list[str]] = {}
+    for position in positions:
+        where = f"step {position.step_number} outside cycles" if position.cycle is None else str(position.cycle)
+        cycles.setdefault(position.phase, []).append(where)
+    return "; ".join(
+        f"{phase}, cycle{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" for phase, numbers in cycles.items()
+    )
 
 
 def _stacks(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:

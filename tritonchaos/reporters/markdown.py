@@ -55,6 +55,10 @@ def _findings(run: FinishedRun) -> Iterator[str]:
         yield "\n".join(f"- {line}" for line in _finding_facts(finding))
         if finding.evidence:
             yield fenced([without_folders(line) for line in _shortened(finding.evidence)])
+        if finding.details:
+            yield f"<details><summary>{plain(without_folders(finding.details[0]))}</summary>"
+            yield fenced([without_folders(line) for line in _shortened(finding.details[1:])])
+            yield "</details>"
 
 
 def _finding_facts(finding: Finding) -> Iterator[str]:

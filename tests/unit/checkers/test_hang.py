@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.builders import make_history, make_position, make_probe, make_step, no_answer
 from tritonchaos.checkers.hang import Hang
-from tritonchaos.observations import Evidence, Expectation, ServerExited
+from tritonchaos.observations import Evidence, Expectation, ServerExited, ServerStarted
 from tritonchaos.verdict import Status
 
 
@@ -51,6 +51,19 @@ def test_the_same_step_hanging_again_is_one_finding_and_a_later_one_is_told_apar
     first, second = only(hung, hung, make_step("infer", reply=no_answer())).findings
     assert (first.step, first.occurrences, second.step) == ("load ident", 2, "infer ident")
     assert second.evidence[0].startswith("2 calls hung before")
+
+
+def test_calls_that_hung_on_an_earlier_start_of_the_server_hold_none_of_its_threads():
+    again = ServerStarted(5, 2, 1, "http://127.0.0.1:1", 1)
+    _, second = only(make_step(reply=no_answer()), again, make_step("infer", reply=no_answer())).findings
+    assert second.evidence == ()
+
+
+def test_threads_that_did_not_move_are_details():
+    at = make_position(cycle=4)
+    stacks = Evidence(3, at, "stacks", {}, ("server 7: 1 of 2 threads did not move", "  1 thread (7): poll < main"))
+    [finding] = only(make_step(reply=no_answer(), position=at), stacks).findings
+    assert (finding.details, finding.evidence) == (stacks.lines, ())
 
 
 def test_a_server_that_answers_nothing_any_more_hangs_unless_it_died():

@@ -111,3 +111,27 @@ def test_an_undocumented_step_before_it_is_told():
 )
 def test_exit_codes_of_signals(exit_code, name):
     assert signal_name(exit_code) == name
+
+
+def test_a_crash_that_comes_again_is_one_finding_with_all_its_cycles_and_the_first_stack():
+    builder = run()
+    for start, cycle in enumerate((9, 19, 29), 1):
+        at = make_position("loads", cycle=cycle)
+        kept = Evidence(6, at, "crash", {}, ("before", "Signal (6) received.", f" 0# frame_of_start_{start} in lib"))
+        builder.start(start=start).add(make_step(reply=no_answer("reset"), position=at), ServerExited(5, at, -6), kept)
+    [finding] = only(builder.start(start=4).stop()).findings
+    assert (finding.occurrences, finding.position.cycle) == (3, 9)
+    assert finding.evidence == (
+        "3 times: loads, cycles 9, 19, 29",
+        "Signal (6) received.",
+        " 0# frame_of_start_1 in lib",
+    )
+
+
+def test_different_crashes_stay_apart():
+    first, second = make_position("loads", cycle=1), make_position("loads", cycle=2)
+    builder = run().start().add(ServerExited(5, first, -6)).start(start=2).add(ServerExited(6, second, -11)).stop()
+    assert [finding.title for finding in only(builder).findings] == [
+        "tritonserver died of SIGABRT",
+        "tritonserver died of SIGSEGV",
+    ]

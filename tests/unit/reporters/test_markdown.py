@@ -122,6 +122,14 @@ def test_much_evidence_is_shortened():
     assert "line 39\n... and 10 more lines\n```" in report
 
 
+def test_details_are_folded_away():
+    details = ("server 7: 1 of 2 threads did not move", "  1 thread (7): poll < main")
+    printed = text(leaking_run(finding=replace(LEAK, details=details)))
+    folded = printed[printed.index("<details>") : printed.index("</details>")]
+    assert "<summary>server 7: 1 of 2 threads did not move</summary>" in folded
+    assert "poll < main" in folded
+
+
 def test_text_of_the_server_cannot_become_markup():
     evil = "a | b `c` <script>\n# heading @team *x*"
     report = text(

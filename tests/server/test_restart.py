@@ -1,0 +1,93 @@
+"""A server that crashed or hangs is started again, and the run goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.server.cli import run_scenario
+from tritonchaos.observations import CycleFinished, CycleStarted, ServerExited, ServerStarted
+from tritonchaos.store import open_history
+
+pytestmark = pytest.mark.server
+
+CRASHES = """\
+scenario: crashes
+seed: 1
+target: [{{local: {{}}}}]
+server: {{flags: {{disable-auto-complete-config: true}}}}
+models:
+  ident:
+    template: identity
+    variant: planted
+    parameters: {{datatype: FP32, dims: [4], {fault}_every_nth_load: 4}}
+phases:
+  - phase: loads
+    cycles: {cycles}
+    each:
+      - edit_config: {{model: ident, set: {{max_batch_size: 0}}}}
+      - {{load: ident}}
+      - {{wait: 20ms}}
+      - {{unload: ident}}
+      - {{restore: ident}}
+  - phase: after_exit
+    steps: [{{stop_server: {{}}}}, {{sample: {{name: after_exit}}}}]
+check: [server_alive, hang, expectations, index_consistent]
+"""
+HANGS = """\
+scenario: hangs
+seed: 1
+target: [{local: {}}]
+server: {flags: {exit-timeout-secs: 1}}
+models:
+  slow: {template: identity, variant: planted, parameters: {sleep_ms_in_load: 600000}}
+  good: {template: identity, variant: planted}
+phases:
+  - phase: hangs
+    cycles: 1
+    each: [{load: {model: slow, deadline: 1s}}]
+  - phase: good_again
+    arm: control
+    cycles: 2
+    each: [{load: good}, {wait: 20ms}, {unload: good}]
+check: [server_alive, hang, expectations]
+"""
+
+
+def test_a_model_that_crashes_the_server_again_and_again_ends_no_run(tmp_path: Path) -> None:
+    called = run_scenario(CRASHES.format(fault="abort", cycles=12), tmp_path)
+    assert called.exit_code == 1, called.shown()
+    history = open_history(called.folder)
+    crashed = [event.position.cycle for event in history.of(ServerExited) if event.position]
+    assert crashed == [3, 7, 11]
+    # Nothing was left to do after the last one, so there is no start after it.
+    assert [event.start_number for event in history.of(ServerStarted)] == [1, 2, 3]
+    assert len(list(history.of(CycleStarted))) == 12
+    assert {event.cycle for event in history.of(CycleFinished)} == set(range(12)) - set(crashed)
+    [finding] = called.findings("crash")
+    assert finding["title"] == "tritonserver died of SIGABRT during load ident"
+    assert finding["evidence"][0] == "3 times: loads, cycles 3, 7, 11"
+    assert any("abort in" in line for line in finding["evidence"]), called.shown()
+    assert "planted: aborts on purpose" in (called.folder / "server.log").read_text()
+    assert Counter(reading["name"] for reading in called.results["readings"])["after_exit"]
+
+
+def test_a_segfault_is_named_as_such(tmp_path: Path) -> None:
+    called = run_scenario(CRASHES.format(fault="segfault", cycles=4), tmp_path)
+    assert [f["title"] for f in called.findings("crash")] == ["tritonserver died of SIGSEGV during load ident"]
+
+
+@pytest.mark.skipif(not (shutil.which("gdb") or shutil.which("eu-stack")), reason="needs gdb or eu-stack")
+def test_after_a_hang_the_next_phase_has_a_fresh_server_and_the_threads_are_told(tmp_path: Path) -> None:
+    called = run_scenario(HANGS, tmp_path)
+    assert called.exit_code == 1, called.shown()
+    assert called.results["server_starts"] == 2, called.shown()
+    assert [phase["cycles"] for phase in called.results["phases"]] == [0, 2]
+    [hang] = called.findings("hang")
+    assert any(line.startswith("stacks: ") and "did not move" in line for line in hang["evidence"]), hang
+    report = (called.folder / "report.md").read_text()
+    assert "TRITONBACKEND_ModelInstanceInitialize" in report[report.index("<details>") : report.index("</details>")]
+    assert "second look" in (called.folder / "evidence" / "hang-1.txt").read_text()
