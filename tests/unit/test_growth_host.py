@@ -60,7 +60,7 @@ def test_a_healthy_server_is_never_a_leak_however_long_it_runs(trace):
     assert LEAK not in {state.verdict for state in states}
 
 
-@pytest.mark.parametrize("trace", traces("STABLE", without={"real_host_python", "real_other_servers"}))
+@pytest.mark.parametrize("trace", traces("STABLE", without={"real_other_servers"}))
 def test_a_healthy_server_is_stable_within_the_budget_from_every_start(trace):
     arms = arms_of(trace)
     alone = CONTROL not in arms
@@ -89,9 +89,9 @@ def climb(cycles: int, each: float, start: float = 100 * MIB) -> list[float]:
 
 @pytest.mark.parametrize("each", [4 * KIB, 16 * KIB, 40 * KIB])
 def test_small_even_growth_alone_asks_for_a_control_arm(each):
-    state = feed(climb(300, each), [TREATMENT] * 300)[-1]
+    state = feed(climb(150, each), [TREATMENT] * 150)[-1]
     assert state.verdict is INCONCLUSIVE
-    assert "put a control arm" in state.reason
+    assert "a control arm that goes flat before it" in state.reason
 
 
 def test_large_growth_alone_is_a_leak_once_no_load_thread_explains_it():
@@ -102,14 +102,14 @@ def test_large_growth_alone_is_a_leak_once_no_load_thread_explains_it():
 @pytest.mark.parametrize("load_threads", [4, 16, 32, 64])
 def test_one_arena_after_another_is_no_leak(load_threads):
     arenas = [156 * KIB] * (load_threads - 1) + [8 * KIB] * (load_threads - 1)
-    values = accumulate([*arenas, *[0] * 200], initial=100 * MIB)
+    values = accumulate([*arenas, *[0] * 60], initial=100 * MIB)
     assert LEAK not in {state.verdict for state in feed(values, [TREATMENT] * 400)}
 
 
-@pytest.mark.parametrize("arms", [[TREATMENT] * 400, [CONTROL] * 8 + [TREATMENT] * 392])
+@pytest.mark.parametrize("arms", [[TREATMENT] * 200, [CONTROL] * 8 + [TREATMENT] * 192])
 @pytest.mark.parametrize("each", [64 * KIB, MIB, 16 * MIB])
 def test_growth_that_slows_down_is_never_a_host_leak(each, arms):
-    values = [100 * MIB + int(each * cycle**0.5) for cycle in range(400)]
+    values = [100 * MIB + int(each * cycle**0.5) for cycle in range(200)]
     assert LEAK not in {state.verdict for state in feed(values, arms)}
 
 
@@ -136,7 +136,7 @@ def test_what_is_missing_for_a_small_leak_is_counted():
 @given(each=st.floats(300, 20_000), once=st.integers(0, 200))
 @settings(max_examples=20, deadline=None)
 def test_an_even_leak_is_never_excluded(each, once):
-    states = feed(climb(150, each, once * 4096), [TREATMENT] * 150)
+    states = feed(climb(100, each, once * 4096), [TREATMENT] * 100)
     assert all(state.verdict is not STABLE or state.excluded_bytes_per_cycle > each for state in states)
 
 

@@ -62,8 +62,8 @@ def _what_tells_it_from_the_allocator(trial: Trial, grown: int) -> str:
     if not trial.has_flat_control:
         least = format_bytes(allocator.SMALLEST_ALONE)
         return (
-            f"host growth of less than {least} in every cycle may be the allocator warming up: put a control arm that"
-            " goes flat before it (`until: flat`), or coin-ordered arms"
+            f"host growth of less than {least} in every cycle may be the allocator warming up: more cycles show whether"
+            " it ends, a control arm that goes flat before it (`until: flat`) whether the treatment causes it"
         )
     total = format_bytes(allocator.SMALL_TOTAL)
     rate = trial.rate.bytes_per_cycle if trial.rate else 1.0

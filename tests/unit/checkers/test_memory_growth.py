@@ -51,6 +51,22 @@ def test_a_flat_run_passes_and_says_what_it_would_have_found():
     assert "would have been found" in found.reason
 
 
+def test_single_pages_now_and_then_pass_and_are_named():
+    touched = [100 * MIB + 8192 * (cycle // 12) for cycle in range(80)]
+    found = only(failed_load_run(HOST, FLAT, touched))
+    assert (found.status, found.rule) == (Status.PASS, "slow")
+    assert found.reason.startswith(
+        "no growth but single pages now and then, as of an allocator that warms up; a leak of"
+    )
+    assert found.excluded_bytes_per_cycle < 4096
+
+
+def test_a_small_host_leak_without_a_control_arm_is_unknown_and_asks_for_one():
+    found = only(failed_load_run(HOST, [], climb(120, each=16384)))
+    assert (found.status, found.findings) == (Status.UNKNOWN, ())
+    assert "a control arm that goes flat before it" in found.reason
+
+
 def test_a_mib_per_failed_load_is_a_leak():
     found = only(failed_load_run(HOST, FLAT, climb(20)))
     assert (found.status, found.verdict) == (Status.FAIL, "LEAK")
