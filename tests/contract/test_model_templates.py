@@ -27,8 +27,8 @@ def serve(template: str, variant: str, **parameters: Any) -> ServedModel:
     try:
         return find_template(template).serve("any", parameters, variant)
     except TemplateError as error:
-        if "not in this version" in error.message:
-            pytest.skip(f"{template}/{variant}: not in this version")
+        if "neither tensorrt nor tensorrt_rtx can be imported" in error.message:
+            pytest.skip("no TensorRT module is installed")
         raise
 
 

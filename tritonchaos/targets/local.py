@@ -20,6 +20,7 @@ from tritonchaos.local_server.backend_layout import lay_out_backends, server_env
 from tritonchaos.local_server.installation import Installation, find_installation, read_flags
 from tritonchaos.local_server.server_process import ServerProcess
 from tritonchaos.local_server.stacks import take_stacks
+from tritonchaos.local_server.tensorrt_version import find_tensorrt_version
 from tritonchaos.nvml import NoNvml, open_nvml, visible_gpus
 from tritonchaos.observations import Answer, JsonValue, Reply
 from tritonchaos.plugins import TARGETS, LaunchSpec, RepositoryPlace, RunningServer, Stop
@@ -60,6 +61,7 @@ class LocalTarget:
         self._process: ServerProcess | None = None
         self._launch: LaunchSpec | None = None
         self._answered_version = ""
+        self._tensorrt_version: str | None = None
 
     def check(self) -> None:
         """Find the server and ask for its help, which tells whether it can be executed here.
@@ -87,6 +89,8 @@ class LocalTarget:
         }
         if installation.no_python_backend:
             facts["python_backend"] = f"not available: {installation.no_python_backend}"
+        if "tensorrt" in installation.backends:
+            facts["tensorrt_version"] = self._find_tensorrt_version(installation)
         return facts
 
     def backends(self) -> frozenset[str]:
@@ -117,9 +121,11 @@ class LocalTarget:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             flags = _flags(launch, folder)
             arguments = [str(installation.binary), *_spell(flags, launch, takes_value)]
-            self._process = ServerProcess(arguments, environment, launch.log_file)
+            self._process = ServerProcess(arguments, environment, launch.log_file, launch.ulimits)
             try:
-                return self._wait_until_live(self._process, flags, launch.startup_deadline_s)
+                running = self._wait_until_live(self._process, flags, launch.startup_deadline_s)
+                _refuse_unloaded_library(self._process)
+                return running
             except _PortTaken:
                 if attempt == _PORT_ATTEMPTS:
                     raise self._not_live(self._process, "found its ports taken") from None
@@ -147,6 +153,10 @@ class LocalTarget:
         """
         return take_stacks(process.pid for process in self.processes() if process.role in ("server", "stub"))
 
+    def kill(self, signal_number: int, pid: int) -> bool:
+        """Signal the server or one of its processes; False if it has ended."""
+        return self._process is not None and self._process.signal(signal_number, pid)
+
     def stop(self) -> Stop:
         """Stop the server: SIGTERM, wait twice its exit timeout and 5 s, SIGKILL; then end and remove what it left.
 
@@ -166,6 +176,12 @@ class LocalTarget:
         left = [("process", command, 0) for command in killed]
         left += [("shm", memory.name, memory.bytes) for memory in shared]
         return Stop(sent, self._process.exit_code(), sent == "SIGKILL", tuple(left))
+
+    def _find_tensorrt_version(self, installation: Installation) -> str:
+        if self._tensorrt_version is None:
+            environment = server_environment(installation, os.environ, {})
+            self._tensorrt_version = find_tensorrt_version(installation.backends["tensorrt"], environment) or ""
+        return self._tensorrt_version
 
     def _find(self) -> Installation:
         if self._installation is None:
@@ -211,6 +227,16 @@ class LocalTarget:
             log_lines=tuple(process.log_lines()[-_SHOWN_LOG_LINES:]),
             hint="its log says why; `server: {startup_deadline: …}` in the scenario gives it more time",
         )
+
+
+def _refuse_unloaded_library(process: ServerProcess) -> None:
+    """The dynamic loader goes on without a library of LD_PRELOAD that it cannot find: the run would show nothing."""
+    for line in process.log_lines():
+        if line.startswith("ERROR: ld.so: object") and "cannot be preloaded" in line:
+            raise UsageError(
+                f"the server was started without a library of LD_PRELOAD: {line.removeprefix('ERROR: ')}",
+                hint="give its path, or the whole name of a library that the dynamic loader finds, as libjemalloc.so.2",
+            )
 
 
 def _gpu_uuids() -> tuple[str, ...]:

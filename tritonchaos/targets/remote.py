@@ -39,6 +39,7 @@ class RemoteTarget:
             removed at the end, nothing else in it is touched. None: model files are sent with every load.
         backends_it_has: Backends that it has, such as [python], written `backends` in the scenario. Triton cannot be
             asked for them; without this the variant of each model must be named.
+        tensorrt_version: Of its TensorRT, such as "10.13.3"; without it no engine plan is built for it.
     """
 
     name: ClassVar[str] = "remote"
@@ -47,6 +48,7 @@ class RemoteTarget:
     grpc: str | None = None
     repository: Path | None = None
     backends_it_has: Annotated[tuple[str, ...], Field(alias="backends")] = ()
+    tensorrt_version: str | None = None
 
     def __post_init__(self) -> None:
         self._version = ""
@@ -106,6 +108,8 @@ class RemoteTarget:
             "gpu_uuids": ",".join(self._gpu_uuids()) if here else "",
             "model_files": "sent with every load" if self.repository is None else "in the server's repository folder",
         }
+        if self.tensorrt_version:
+            facts["tensorrt_version"] = self.tensorrt_version
         if not here:
             return {**facts, "process": "not known: the server runs on another machine, nothing can be read of it"}
         server, why_not = self._find_process().process, self._find_process().why_not

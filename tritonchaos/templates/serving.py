@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tritonchaos import native
 from tritonchaos.errors import TemplateError
 from tritonchaos.shipped import shipped_folder
+from tritonchaos.templates.building import build_model_file, find_builder
 from tritonchaos.templates.formula import Formula, parse_formula
+from tritonchaos.templates.machine import Machine, foreign_plan, stands_in, unmet
 from tritonchaos.templates.template_file import (
     TemplateFile,
     TensorEntry,
@@ -35,20 +37,6 @@ _FILE: Final = "template.yaml"
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 # Triton finds a backend's entry points by name; everything else in the library stays ours.
 _BACKEND_FLAGS: Final = ("-fvisibility=hidden", *native.WARNINGS)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a target can serve with.
-
-    Attributes:
-        backends: Backends that the server brings itself; None: not known, so that only a named variant can be served.
-        c_compiler: A C compiler is there for our own backends; None: look for one.
-    """
-
-    backends: frozenset[str] | None
-    has_gpu: bool
-    c_compiler: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +64,24 @@ class ServedModel:
     formulas: Mapping[str, Formula] = field(default_factory=dict)
     max_batch_size: int = 0
 
-    def make_inputs(self, random: Random) -> dict[str, NDArray[Any]]:
+    def make_inputs(
+        self, random: Random, batch: int | None = None, shape: Sequence[int] | None = None
+    ) -> dict[str, NDArray[Any]]:
         """Make one request's input tensors, the same for the same random.
 
+        Args:
+            batch: Size of the batch dimension, also one that the model does not allow; None: one that it does.
+            shape: Shape of every input without the batch dimension; None: dims, each -1 a small size.
+
         Returns:
-            Name -> array of shape dims, or [batch, *dims] if the model batches; each -1 is a small size.
+            Name -> array of shape dims, or [batch, *dims] if the model batches or a batch was asked for.
         """
-        batch = (random.randint(1, self.max_batch_size),) if self.max_batch_size else ()
+        front = (random.randint(1, self.max_batch_size),) if self.max_batch_size else ()
+        front = front if batch is None else (batch,)
         return {
-            tensor.name: random_values(tensor.datatype, (*batch, *random_shape(tensor.dims, random)), random)
+            tensor.name: random_values(
+                tensor.datatype, (*front, *(random_shape(tensor.dims, random) if shape is None else shape)), random
+            )
             for tensor in self.inputs
         }
 
@@ -140,7 +137,7 @@ class ModelTemplate:
             return forced, ()
         skipped: list[tuple[str, str]] = []
         for name, entry in self.read.variants.items():
-            why = _stands_in(entry, machine) or _unusable(entry, machine) or self._no_effect(parameters or {}, name)
+            why = stands_in(entry, machine) or self._unusable(entry, machine) or self._no_effect(parameters or {}, name)
             if why is None:
                 return name, tuple(skipped)
             skipped.append((name, why))
@@ -155,19 +152,21 @@ class ModelTemplate:
 
         Raises:
             TemplateError: A wrong parameter, one that has no effect in this variant, or something that cannot be built.
+
+        A build script has ended when this returns, so that nothing of it is on the GPU while the server runs.
         """
         entry = self._entry(variant)
         values = read_parameters(self.read, parameters)
         no_effect = self._no_effect(parameters, variant)
-        if entry.build is not None or no_effect is not None:
-            raise TemplateError(f"the variant {variant!r} of the model template {self.name!r}: {no_effect or _LATER}")
+        if no_effect is not None:
+            raise TemplateError(f"the variant {variant!r} of the model template {self.name!r}: {no_effect}")
         inputs = tuple(self._tensor(tensor, values) for tensor in self.read.inputs)
         return ServedModel(
             name=model,
             template=self.name,
             variant=variant,
             needs_gpu="gpu" in entry.needs,
-            files=dict(self._files(variant, {**values, "backend": entry.backend})),
+            files={**dict(self._files(variant, {**values, "backend": entry.backend})), **self._built(variant, values)},
             backends=_build_backend(entry),
             inputs=inputs,
             outputs=tuple(self._tensor(tensor, values) for tensor in self.read.outputs),
@@ -184,16 +183,37 @@ class ModelTemplate:
         return self.read.variants[variant]
 
     def _check_forced(self, machine: Machine, forced: str) -> None:
-        why = _unusable(self._entry(forced), machine)
+        why = self._unusable(self._entry(forced), machine)
         if why is not None:
             raise TemplateError(
                 f"the variant {forced!r} of the model template {self.name!r} cannot be served here: {why}",
                 hint=f"variants: {', '.join(self.variants)}; one that is named has no fallback",
             )
 
+    def _unusable(self, entry: VariantEntry, machine: Machine) -> str | None:
+        missing = next((why for need in entry.needs if (why := unmet(need, machine)) is not None), None)
+        if missing is not None or entry.build is None:
+            return missing
+        try:
+            return foreign_plan(find_builder(self.folder / entry.build), machine)
+        except TemplateError as error:
+            return error.message.splitlines()[-1]
+
+    def _built(self, variant: str, values: Mapping[str, Any]) -> dict[str, Path]:
+        """Build the variant's model file, in version directory 1."""
+        entry = self.read.variants[variant]
+        if entry.build is None or entry.file is None:
+            return {}
+        used = {
+            name: values[name]
+            for name, parameter in self.read.parameters.items()
+            if variant in parameter.only or not parameter.only
+        }
+        return {f"1/{entry.file}": build_model_file(self.folder / entry.build, entry.file, used).file}
+
     def _none_left(self, machine: Machine, skipped: Sequence[tuple[str, str]]) -> TemplateError:
         why = "".join(f"\n  {name}: {reason}" for name, reason in skipped)
-        stand_ins = [name for name, entry in self.read.variants.items() if _stands_in(entry, machine)]
+        stand_ins = [name for name, entry in self.read.variants.items() if stands_in(entry, machine)]
         hint = "name one that needs less"
         if stand_ins:
             hint = f"a stand-in must be asked for by name, such as `variant: {stand_ins[0]}`"
@@ -229,35 +249,6 @@ class ModelTemplate:
                     continue
                 content = render(path.read_text("utf-8"), path, self.read, values) if is_rendered(path) else None
                 yield inside.as_posix(), path if content is None else content.encode()
-
-
-_LATER: Final = "not in this version"
-
-
-def _stands_in(entry: VariantEntry, machine: Machine) -> str | None:
-    if entry.unless_backend is None or entry.unless_backend not in (machine.backends or ()):
-        return None
-    return f"the server brings the backend {entry.unless_backend}, for which this one only stands in"
-
-
-def _unusable(entry: VariantEntry, machine: Machine) -> str | None:
-    if entry.build is not None:
-        return _LATER
-    return next((why for need in entry.needs if (why := _unmet(need, machine)) is not None), None)
-
-
-def _unmet(need: str, machine: Machine) -> str | None:
-    kind, _, name = need.partition(":")
-    if kind == "gpu":
-        return None if machine.has_gpu else "no GPU"
-    if kind == "c_compiler":
-        if machine.c_compiler is None:
-            return native.missing_compiler()
-        return None if machine.c_compiler else "no C compiler"
-    if kind == "server_backend":
-        is_there = machine.backends is None or name in machine.backends
-        return None if is_there else f"the server has no backend {name}"
-    return f"it needs {need!r}, which this version does not know"
 
 
 def _build_backend(entry: VariantEntry) -> dict[str, Path]:

@@ -48,7 +48,7 @@ class VariantEntry(_Record):
 
     Attributes:
         needs: "gpu", "c_compiler" or "server_backend:NAME".
-        build: Script that makes `file`, the model file.
+        build: Script that makes `file`, the model file in version directory 1 (see `workers/build_model.py`).
         native: Folder of our C sources that make the backend.
         unless_backend: Never taken unasked where the server brings this backend, for which it is a stand-in.
     """
