@@ -120,7 +120,7 @@ class Progress:
             happened()
 
     def _take_announcement(self, announcement: Announcement, at_s: float) -> None:
-        self._state = RunState(announcement, at_s)
+        self._state = RunState(announcement.facts, announcement.watch, at_s)
         for line in announced(announcement):
             self._print(line)
 

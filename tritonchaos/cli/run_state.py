@@ -15,6 +15,7 @@ from tritonchaos.observations import (
     Note,
     PhaseSkipped,
     PhaseStopped,
+    RunFacts,
     ServerExited,
     ServerStarted,
     ServerStopped,
@@ -22,6 +23,7 @@ from tritonchaos.observations import (
 from tritonchaos.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
+    from tritonchaos.plugins import Watch
     from tritonchaos.post_unload import CycleReading
     from tritonchaos.running import Announcement
 
@@ -36,14 +38,13 @@ class RunState:
     """Takes the events of one run and says what a person watching it wants to know.
 
     Args:
-        announcement: What was chosen.
+        watch: The stopping rule of the check that judges growth, if there is one; it is only looked at.
         now_s: Monotonic clock, in seconds, at the run's start.
     """
 
-    def __init__(self, announcement: Announcement, now_s: float) -> None:
+    def __init__(self, facts: RunFacts, watch: Watch | None, now_s: float) -> None:
         from tritonchaos.post_unload import CycleReader
 
-        facts = announcement.facts
         self.scenario, self.seed = facts.scenario, facts.seed
         self.target = f"{facts.target.get('target', '')} Triton {facts.target.get('triton_version', '')}".strip()
         self.began_s = self.phase_began_s = self.last_event_s = now_s
@@ -51,7 +52,7 @@ class RunState:
         self.curves: dict[str, deque[int]] = {}
         self.seen: dict[str, int] = {}
         self._phases = {phase.name: phase for phase in facts.phases}
-        self._watch: Any = announcement.watch
+        self._watch: Any = watch
         self._reader = CycleReader(facts.sample_count)
         self._limits: dict[str, tuple[int, float | None]] = {}
         self._cycles = 0
@@ -135,6 +136,8 @@ class RunState:
             low, high = state.interval or (state.bytes_per_cycle, state.bytes_per_cycle)
             return f"LEAK of {format_bytes(state.bytes_per_cycle or 0)} per cycle ({_range(low, high)})"
         limit = state.excluded_bytes_per_cycle if word == "STABLE" else self._excluded(metric)
+        if limit is not None and (state.bytes_per_cycle or 0.0) > limit:
+            limit = None  # it grows by more than that
         reached = "" if limit is None else f", a leak of {format_bytes(limit)} per cycle would show"
         return f"{word}{reached}" + (f"; {state.reason}" if state.reason else "")
 
@@ -162,7 +165,7 @@ class RunState:
     def last_sightings(self, count: int) -> list[str]:
         """Return what was seen last, the latest last."""
         last = list(self.seen.items())[-count:]
-        return [f"{text} ({times} times)" if times > 1 else text for text, times in last]
+        return [f"{times} times {text}" if times > 1 else text for text, times in last]
 
 
 def _range(low: float | None, high: float | None) -> str:

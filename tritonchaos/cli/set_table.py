@@ -80,12 +80,14 @@ def _scenarios(entries: Sequence[Entry]) -> RenderableType:
     table.add_column("scenario", overflow="fold")
     table.add_column("exit", justify="right")
     table.add_column("verdict", overflow="fold", ratio=1)
+    cells: dict[str, int] = {}
     for entry in entries:
         style = _STYLES.get(-1 if entry.exit_code is None else entry.exit_code, "magenta")
         code = "-" if entry.exit_code is None else str(entry.exit_code)
         name = Text(entry.planned.name)
         if entry.planned.cell:
-            name.append(f"\n{entry.planned.cell}", style="dim")
+            cells[entry.planned.name] = cells.get(entry.planned.name, 0) + 1
+            name.append(f" [{cells[entry.planned.name]}]", style="dim")
         table.add_row(name, Text(code, style=style), _said(entry))
     return table
 
