@@ -29,6 +29,7 @@ class OpenProcess:
         self.pid = pid
         self._stat, self._statm, self._rollup = (_keep(f"/proc/{pid}/{name}") for name in ("stat", "statm", _ROLLUP))
         self._open_files = _keep(f"/proc/{pid}/fd")
+        self._tasks = _keep(f"/proc/{pid}/task", os.O_DIRECTORY)
         self._threads: dict[tuple[int, int], _Threads] = {}
 
     def stat(self) -> ProcessStat | None:
@@ -56,6 +57,19 @@ class OpenProcess:
         except OSError:
             return None
 
+    def thread_count(self) -> int | None:
+        """Number of threads: /proc/PID/task has a link for each, beside its own two.
+
+        Reading `stat` instead makes the kernel add up the times of all threads.
+        """
+        if self._tasks is None:
+            return None
+        try:
+            links = os.fstat(self._tasks).st_nlink
+            return links - 2 if links > 2 else len(os.listdir(self._tasks))  # noqa: PTH208 - by handle
+        except OSError:
+            return None
+
     def descendants(self) -> list[ProcessStat]:
         """Children and their children, zombies included, the process itself not."""
         found: list[ProcessStat] = []
@@ -72,8 +86,8 @@ class OpenProcess:
 
     def close(self) -> None:
         """Close every file; harmless when repeated."""
-        handles = (self._stat, self._statm, self._rollup, self._open_files)
-        self._stat = self._statm = self._rollup = self._open_files = None
+        handles = (self._stat, self._statm, self._rollup, self._open_files, self._tasks)
+        self._stat = self._statm = self._rollup = self._open_files = self._tasks = None
         for handle in filter(None, handles):
             os.close(handle)
         _close_all(self._threads.values())

@@ -157,7 +157,7 @@ class Sampling:
         self._wait_s = wait_s
         self._lock = threading.Lock()
         self._blocks = Blocks()
-        self._stop_asked = threading.Event()
+        self._is_stopping = False
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._is_settling = False
@@ -222,14 +222,14 @@ class Sampling:
     def start(self) -> None:
         """Start the sampling thread: the fast group 50 times a second, all metrics once a second."""
         if self._thread is None:
-            self._stop_asked.clear()
+            self._is_stopping = False
             self._thread = threading.Thread(target=self._run, name="sampling", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
         """Stop the sampling thread and deliver the samples of the last, unfinished block."""
         if self._thread is not None:
-            self._stop_asked.set()
+            self._is_stopping = True
             self._thread.join()
             self._thread = None
             last_block = self._blocks.take()
@@ -254,7 +254,11 @@ class Sampling:
     def _sample_until_stopped(self) -> None:
         started_ns = self._clock_ns()
         fast, slow = Pace(FAST_INTERVAL_NS, started_ns), Pace(SLOW_INTERVAL_NS, started_ns)
-        while not self._stop_asked.wait(max(0, fast.due_ns - self._clock_ns()) / _SECOND_NS):
+        while not self._is_stopping:
+            # A third of the time of waiting for an event; who stops the thread waits for one interval at most.
+            time.sleep(max(0, fast.due_ns - self._clock_ns()) / _SECOND_NS)
+            if self._is_stopping:
+                return
             if self._is_settling:
                 fast.advance(self._clock_ns())
                 continue

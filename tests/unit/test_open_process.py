@@ -48,6 +48,24 @@ def test_counts_open_files_as_they_are_listed(ours: OpenProcess, tmp_path: Path)
         assert ours.fd_count() == before + 2
 
 
+def test_counts_threads_as_the_kernel_does(ours: OpenProcess) -> None:
+    def threads() -> tuple[int | None, int]:
+        stat = processes.read_stat(ours.pid)
+        assert stat is not None
+        return ours.thread_count(), stat.threads
+
+    counted, told = threads()
+    assert counted == told
+    ended = threading.Event()
+    more = [threading.Thread(target=ended.wait) for _ in range(3)]
+    for thread in more:
+        thread.start()
+    assert threads() == (told + 3, told + 3)
+    ended.set()
+    for thread in more:
+        thread.join()
+
+
 def test_finds_children_of_threads_that_came_later(ours: OpenProcess) -> None:
     assert ours.descendants() == processes.descendants(ours.pid)
     begun, ended, started = threading.Event(), threading.Event(), []
@@ -101,6 +119,7 @@ def test_an_ended_process_gives_nothing() -> None:
 def test_an_absent_process_gives_nothing() -> None:
     process = OpenProcess(2**22 + 1)  # above the kernel's largest pid
     assert (process.stat(), process.rss_bytes(), process.memory_rollup(), process.fd_count()) == (None,) * 4
+    assert process.thread_count() is None
     assert process.descendants() == []
     process.close()
 

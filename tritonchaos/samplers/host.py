@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ _FILE_BYTES: Final = ("shm_bytes", "shm_other_bytes", "temp_bytes")
 _ANY_RUN: Final = "tc_"
 # st_blocks counts 512 bytes whatever the block of the file system is (inode(7)).
 _BLOCK_BYTES: Final = 512
+_YOUNG_NS: Final = 50_000_000
 
 
 @SAMPLERS.register
@@ -43,6 +45,7 @@ class HostSampler:
 
     _scope: SampleScope = field(default_factory=lambda: SampleScope(pid=None), init=False)
     _server: OpenProcess | None = field(default=None, init=False)
+    _shared: _SharedNames | None = field(default=None, init=False)
     _uid: int = field(default_factory=os.geteuid, init=False)
     _unavailable: dict[str, str] = field(default_factory=dict, init=False)
     _before: frozenset[tuple[str, int]] | None = field(default=None, init=False)
@@ -51,6 +54,7 @@ class HostSampler:
         self.close()
         self._scope = scope
         self._server = None if scope.pid is None else OpenProcess(scope.pid)
+        self._shared = _SharedNames(scope.shm_prefix) if scope.shm_prefix else None
         self._uid = _user_of(scope.pid)
         if self._before is None:
             # Of the first opening, before the server: what it leaves there stays new after a restart.
@@ -85,8 +89,8 @@ class HostSampler:
 
     def _read_files(self, group: Group) -> dict[str, int]:
         values = {}
-        if self._scope.shm_prefix:
-            values["shm_bytes"] = _shm_bytes(self._scope.shm_prefix)
+        if self._shared is not None:
+            values["shm_bytes"] = self._shared.taken_bytes()
         if group is Group.ALL:
             values["shm_other_bytes"] = sum(memory.bytes for memory in self._new_others())
             if self._scope.temp is not None:
@@ -143,10 +147,10 @@ def _why_not_files(scope: SampleScope) -> dict[str, str]:
 
 def _read_process(server: OpenProcess, group: Group) -> dict[str, int]:
     """Read the server's process; nothing of one that has ended, also when its pid is in use again."""
-    stat = server.stat()
-    if stat is None or stat.is_zombie:
+    rss_bytes = server.rss_bytes()
+    if rss_bytes is None:
         return {}
-    read = {"host_rss_bytes": server.rss_bytes(), "server_fds": server.fd_count(), "server_threads": stat.threads}
+    read = {"host_rss_bytes": rss_bytes, "server_fds": server.fd_count(), "server_threads": server.thread_count()}
     values = {metric: value for metric, value in read.items() if value is not None}
     if group is Group.ALL:
         values.update(_read_exact_memory(server))
@@ -183,20 +187,34 @@ def _read_children(server: OpenProcess) -> dict[str, int]:
     }
 
 
-def _shm_bytes(prefix: str) -> int:
-    """Bytes that are taken in /dev/shm under names with this prefix."""
-    total = 0
-    try:
-        names = os.listdir(SHARED_MEMORY)  # noqa: PTH208 - 50 times a second
-    except OSError:
-        return 0
-    for name in names:
-        if name.startswith(prefix):
+class _SharedNames:
+    """The names in /dev/shm with one prefix; listed again only when something was added there or removed."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._changed_ns = 0
+        self._names: list[str] = []
+
+    def taken_bytes(self) -> int:
+        """Bytes that are taken under these names."""
+        self._follow()
+        total = 0
+        for name in self._names:
             try:
-                total += os.stat(f"{SHARED_MEMORY}/{name}").st_blocks * _BLOCK_BYTES  # noqa: PTH116 - the same
+                total += os.stat(f"{SHARED_MEMORY}/{name}").st_blocks * _BLOCK_BYTES  # noqa: PTH116 - 50 times a second
             except OSError:
                 continue  # removed meanwhile
-    return total
+        return total
+
+    def _follow(self) -> None:
+        try:
+            changed_ns = os.stat(SHARED_MEMORY).st_mtime_ns  # noqa: PTH116
+            if changed_ns != self._changed_ns:
+                self._names = [name for name in os.listdir(SHARED_MEMORY) if name.startswith(self._prefix)]  # noqa: PTH208
+        except OSError:
+            changed_ns, self._names = 0, []
+        # The stamp moves in ticks of up to 10 ms, so one that is as young may stand for a later change too.
+        self._changed_ns = changed_ns if time.time_ns() - changed_ns > _YOUNG_NS else 0
 
 
 def allocated_bytes(folder: Path) -> int:
