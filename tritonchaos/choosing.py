@@ -11,7 +11,7 @@ from tritonchaos.errors import TargetUnavailable, TemplateError
 from tritonchaos.fitting import Fit, fit
 from tritonchaos.plugins import TARGETS, HasOwnModels, Target, abilities_of, repository_place
 from tritonchaos.scenario import Scenario, TargetEntry, build_plugin
-from tritonchaos.templates import Machine, ServedModel, find_template
+from tritonchaos.templates import Machine, ServedModel, find_template, serve_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def choose(
         TargetUnavailable: None can be used; names each with its reason.
         TemplateError: A template does not exist, or a variant that was asked for cannot be served.
     """
-    for name in {entry.template for entry in scenario.models.values()}:
+    for name in {entry.template for entry in scenario.models.values() if entry.template is not None}:
         find_template(name, template_folders)  # a template that does not exist is not the target's fault
     skipped: list[tuple[str, str]] = []
     hint = ""
@@ -99,9 +99,19 @@ def _fit(scenario: Scenario, target: Target) -> Fit:
 def _serve_models(
     scenario: Scenario, target: Target, template_folders: Sequence[Path]
 ) -> tuple[dict[str, ServedModel], list[tuple[str, str]]]:
-    machine = Machine(backends=target.backends(), has_gpu=bool(target.describe().get("gpu_uuids")))
-    models, passed_over = {}, []
+    facts = target.describe()
+    machine = Machine(
+        backends=target.backends(),
+        has_gpu=bool(facts.get("gpu_uuids")),
+        tensorrt_version=facts.get("tensorrt_version") or None,
+    )
+    models: dict[str, ServedModel] = {}
+    passed_over: list[tuple[str, str]] = []
     for name, entry in scenario.models.items():
+        if entry.template is None:
+            folder = scenario.folder / (entry.path or "")
+            models[name] = serve_own(name, folder, machine, entry.inputs, entry.expect_outputs, scenario.folder)
+            continue
         if machine.backends is None and entry.variant is None:
             raise TargetUnavailable(f"a server cannot be asked for its backends, so {_NAME_IT.format(model=name)}")
         template = find_template(entry.template, template_folders)

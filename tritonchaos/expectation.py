@@ -27,7 +27,8 @@ class Unmet(NamedTuple):
     """How a step's outcome differs from its expectation.
 
     Attributes:
-        kind: "no_answer", "status", "error", "time", "stuck", "state", "reason" or "outputs".
+        kind: "no_answer", "status", "error", "time", "stuck", "no_process", "state", "reason", "version", "outputs",
+            "log", "processes" or "health".
         text: What was found and what was expected.
     """
 
@@ -53,7 +54,11 @@ def unmet(step: StepFinished) -> Unmet | None:
         _unmet_reply(step, expect)
         or _unmet_time(step, expect)
         or _unmet_state(step, expect)
+        or _unmet_version(step, expect)
         or _unmet_outputs(step, expect)
+        or _unmet_log(step, expect)
+        or _unmet_processes(step, expect)
+        or _unmet_health(step, expect)
     )
 
 
@@ -94,6 +99,8 @@ def _unmet_time(step: StepFinished, expect: Expectation) -> Unmet | None:
 def _unmet_state(step: StepFinished, expect: Expectation) -> Unmet | None:
     if stuck := step.observed.get("stuck"):
         return Unmet("stuck", f"model stuck in {stuck}")
+    if step.observed.get("signalled") == 0:
+        return Unmet("no_process", "there was no process to signal")
     states = step.observed.get("states", {})
     for model, wanted in expect.state.items():
         found = states.get(model, "ABSENT")
@@ -110,3 +117,45 @@ def _unmet_outputs(step: StepFinished, expect: Expectation) -> Unmet | None:
     if step.observed.get("match", True) or (expect.kind == "fields" and expect.outputs is None):
         return None
     return Unmet("outputs", f"outputs differ: {step.observed.get('first_mismatch', 'no detail')}")
+
+
+def _unmet_version(step: StepFinished, expect: Expectation) -> Unmet | None:
+    if expect.version is None:
+        return None
+    wanted = ", ".join(expect.version)
+    if "answered_by" in step.observed:
+        others = [version for version in step.observed["answered_by"] if version not in expect.version]
+        return Unmet("version", f"answered by version {', '.join(others)}, expected {wanted}") if others else None
+    found = step.observed.get("versions", [])
+    if set(found) == set(expect.version):
+        return None
+    return Unmet("version", f"READY in the index: version {', '.join(found) or 'none'}, expected {wanted}")
+
+
+def _unmet_log(step: StepFinished, expect: Expectation) -> Unmet | None:
+    lines = str(step.observed.get("log", "")).splitlines()
+    if expect.log is not None and not any(re.search(expect.log, line) for line in lines):
+        return Unmet("log", f"no line of the {len(lines)} logged during the step has {expect.log!r}")
+    if expect.not_log is not None:
+        line = next((line for line in lines if re.search(expect.not_log, line)), None)
+        if line is not None:
+            return Unmet("log", f"the server logged {line[:400]!r}, expected nothing with {expect.not_log!r}")
+    return None
+
+
+def _unmet_processes(step: StepFinished, expect: Expectation) -> Unmet | None:
+    found = step.observed.get("processes", {})
+    for role, wanted in expect.processes.items():
+        if found.get(role) != wanted:
+            count = found.get(role, "an unknown number of")
+            return Unmet("processes", f"{count} {role} processes, expected {wanted}")
+    return None
+
+
+def _unmet_health(step: StepFinished, expect: Expectation) -> Unmet | None:
+    for name, wanted in (("live", expect.live), ("ready", expect.ready)):
+        status = step.observed.get(name)
+        if wanted is not None and (status == 200) is not wanted:
+            found = "not answered" if status is None else f"answered {status}"
+            return Unmet("health", f"v2/health/{name} was {found}, expected {'200' if wanted else 'another status'}")
+    return None

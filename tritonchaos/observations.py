@@ -210,11 +210,11 @@ class StepFinished:
             showed the model gone), "state" and "reason" (index entry of the step's model at the end),
             "stuck" (state that did not change before the deadline), "states" (model -> state, where the expectation
             names one), "not_reached" (what `wait_for` waited for in vain), "match" (inference: outputs equal),
-            "first_mismatch" (text), "sha256" (of the outputs), "skipped" (why the step did nothing), "answered_by"
-            (inference: versions that answered), "at" (inference: where in its sweep it ended), "signalled" (number of
-            processes), and where the expectation asks for them "versions" (READY versions of the step's model), "log"
-            (lines logged during the step), "processes" (role -> number), "live", "ready" (HTTP statuses, None: no
-            answer).
+            "first_mismatch" (text), "sha256" (of the outputs), "skipped" (why the step did nothing), "late_ns" (how
+            long after it was due its round began), "answered_by" (inference: versions that answered), "at"
+            (inference: where in its sweep it ended), "signalled" (number of processes), and where the expectation asks
+            for them "versions" (READY versions of the step's model), "log" (lines logged during the step), "processes"
+            (role -> number), "live", "ready" (HTTP statuses, None: no answer).
         log_start, log_end: Byte offsets in server.log before and after the step.
     """
 
@@ -226,6 +226,29 @@ class StepFinished:
     observed: Mapping[str, JsonValue]
     log_start: int
     log_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSummary:
+    """Requests of one step of a track, within one second, that are not recorded one by one.
+
+    Attributes:
+        t_ns, started_ns: When the last of them ended, and the first began.
+        count: How many there were.
+        ok: How many of them did what their step expects.
+        late: Begun more than 10 ms after they were due (tracks with a rate).
+        latency_ns: Median, 90 %, 99 % and longest time from when a request was due (without a rate: begun) to its end.
+    """
+
+    t_ns: int
+    started_ns: int
+    phase: str
+    track: str
+    spec: StepSpec
+    count: int
+    ok: int
+    late: int
+    latency_ns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +400,7 @@ Event: TypeAlias = (
     | CycleStarted
     | CycleFinished
     | StepFinished
+    | TrafficSummary
     | Probe
     | Evidence
     | Left

@@ -8,7 +8,7 @@ import importlib.util
 import pkgutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
 from random import Random
@@ -89,6 +89,11 @@ class LaunchSpec:
     env: Mapping[str, str | None] = field(default_factory=dict)
     startup_deadline_s: float = 60.0
     ulimits: Mapping[str, int] = field(default_factory=dict)
+
+    def with_settings(self, settings: ServerSettings) -> LaunchSpec:
+        """The same start with other settings."""
+        names = (one.name for one in fields(settings))
+        return replace(self, **{name: getattr(settings, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from tritonchaos.observations import (
 )
 from tritonchaos.units import KIB, MIB
 
+RECORD: Final = "record"
+
 _FLAT_AT_LEAST: Final = 4
 _FLAT_LAST: Final = 3
 
@@ -95,6 +97,7 @@ class CycleReading:
         mismatch: The first unmet expectation of its main-track steps, with the step's label; None: the cycle counts.
         loads: Number of load steps on the main track.
         loaded: Values of the cycle's last "loaded" reading; empty where there is none.
+        latencies: latency_<NAME>_ns -> latency of the steps with `record: NAME`, the median if there were several.
     """
 
     phase: str
@@ -107,6 +110,7 @@ class CycleReading:
     mismatch: str | None = None
     loads: int = 0
     loaded: Mapping[str, int] = field(default_factory=dict)
+    latencies: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_judged(self) -> bool:
@@ -121,6 +125,7 @@ class _OpenCycle:
     mismatch: str | None = None
     loads: int = 0
     loaded: Mapping[str, int] = field(default_factory=dict)
+    latencies: dict[str, list[int]] = field(default_factory=dict)
 
     def see_step(self, step: StepFinished) -> None:
         if step.position.track != "main" or step.position.cycle != self.started.cycle:
@@ -133,6 +138,10 @@ class _OpenCycle:
     def see_reading(self, reading: Reading) -> None:
         if reading.name == "loaded":
             self.loaded = reading.values
+        at = reading.position
+        if reading.name == RECORD and at is not None and (at.track, at.cycle) == ("main", self.started.cycle):
+            for name, took_ns in reading.values.items():
+                self.latencies.setdefault(name, []).append(took_ns)
 
     def see_window(self, window: SettleWindow) -> None:
         if window.cycle == self.started.cycle and window.phase == self.started.phase:
@@ -186,6 +195,7 @@ class CycleReader:
             mismatch=cycle.mismatch,
             loads=cycle.loads,
             loaded=cycle.loaded,
+            latencies={name: statistics.median_low(values) for name, values in cycle.latencies.items()},
         )
 
 

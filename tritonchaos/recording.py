@@ -81,19 +81,15 @@ def _launch(order: Order, store: RunStore) -> LaunchSpec:
     # Short and unlike any other run's: it is the mark by which clean-up knows this run's shared memory.
     prefix = f"tc_{secrets.token_hex(4)}_"
     store.remember("shm_prefix", prefix)
-    server = order.scenario.server
-    return LaunchSpec(
+    spec = LaunchSpec(
         repository=scratch / "model_repository",
         scratch=scratch,
         temp=temp,
         log_file=store.log_file.resolve(),
         shm_prefix=prefix,
         backends={name: path for model in order.chosen.models.values() for name, path in model.backends.items()},
-        mode=server.mode,
-        flags=server.flags,
-        env=server.env,
-        startup_deadline_s=server.startup_deadline_s,
     )
+    return spec.with_settings(order.scenario.server.settings())
 
 
 def _open_repository(order: Order, launch: LaunchSpec, archive: Path) -> ModelRepository:

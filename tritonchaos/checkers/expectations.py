@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from tritonchaos.expectation import Unmet, error_text, unmet
-from tritonchaos.observations import Answer, Expectation, History, NoAnswer, ServerExited, StepFinished
+from tritonchaos.observations import Answer, Expectation, History, NoAnswer, ServerExited, StepFinished, TrafficSummary
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
@@ -17,7 +17,11 @@ _KINDS: Final = {
     "time": "slowdown",
     "state": "wrong_state",
     "reason": "wrong_error",
+    "version": "wrong_state",
     "outputs": "wrong_output",
+    "log": "wrong_error",
+    "processes": "leftover",
+    "health": "wrong_state",
 }
 
 
@@ -38,10 +42,13 @@ class Expectations:
         if not steps:
             return [Assessment(self.name, Status.UNKNOWN, "no step with an expectation was run")]
         pairs = [(step, found) for step in steps if (found := unmet(step)) is not None]
+        summaries = [summary for summary in history.of(TrafficSummary) if summary.spec.expect.kind != "any"]
+        wrong = sum(summary.count - summary.ok for summary in summaries)
         findings = merge_findings(_finding(step, found) for step, found in pairs if found.kind in _KINDS)
         unexplained = [step for step, found in pairs if found.kind not in _KINDS and not _is_explained(step, history)]
         silent = sum(found.kind not in _KINDS for _, found in pairs)
-        reason = f"{len(steps)} steps, {len(pairs) - silent} not as expected"
+        count = len(steps) + sum(summary.count for summary in summaries)
+        reason = f"{count} steps, {len(pairs) - silent + wrong} not as expected"
         if silent:
             reason += f", {silent} without an answer or stuck"
         if findings:
@@ -56,7 +63,7 @@ class Expectations:
 def _demands_something(step: StepFinished) -> bool:
     if step.spec.expect.kind == "any" or "skipped" in step.observed:
         return False
-    return step.reply is not None or unmet(step) is not None or bool(step.spec.expect.state)
+    return step.reply is not None or unmet(step) is not None or step.spec.expect.kind == "fields"
 
 
 def _is_explained(step: StepFinished, history: History) -> bool:
@@ -94,6 +101,15 @@ def _what_happened(step: StepFinished, found: Unmet) -> str:
         return f"left another reason in the index than {expect.reason!r}"
     if found.kind == "outputs":
         return "returned wrong outputs"
+    if found.kind == "log":
+        wanted = expect.log if found.text.startswith("no line") else expect.not_log
+        return f"{'logged no line' if wanted is expect.log else 'logged a line'} with {wanted!r}"
+    if found.kind == "processes":
+        return f"left another number of processes: {found.text}"
+    if found.kind == "version":
+        return f"had another version: {found.text}"
+    if found.kind == "health":
+        return f"left another health: {found.text}"
     return f"left a wrong state: {found.text}"
 
 

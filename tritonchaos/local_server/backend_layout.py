@@ -43,7 +43,9 @@ def _lay_out_python(backend: Path, stub: Path, folder: Path) -> None:
     (folder / STUB).chmod(0o755)
 
 
-def server_environment(installation: Installation, own: Mapping[str, str], asked: Mapping[str, str | None]) -> dict[str, str]:
+def server_environment(
+    installation: Installation, own: Mapping[str, str], asked: Mapping[str, str | None]
+) -> dict[str, str]:
     """Environment of the server and of its stubs.
 
     Args:

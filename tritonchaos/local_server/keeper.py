@@ -1,9 +1,9 @@
 """Keeps one server: starts it, reaps what it starts, and ends it all when the starter ends, however that happens.
 
 Run as a script with the standard library only. The starter writes one line of JSON to standard input: "arguments" (the
-program and its arguments) and "environment"; then it holds that pipe open for as long as the server may live. Standard
-output tells it "pid N" once, and "exit N" when the server has ended (minus the signal number after a signal). Standard
-error is the server's log.
+program and its arguments), "environment" and "ulimits" (name of a resource limit -> value); then it holds that pipe
+open for as long as the server may live. Standard output tells it "pid N" once, and "exit N" when the server has ended
+(minus the signal number after a signal). Standard error is the server's log.
 
 Why a process in between: Linux can send a death signal to the server, but not to its stubs. A stub watches whether the
 process id of its server still exists, and that id exists for as long as nobody reaps the dead server; in a container
@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -35,7 +36,7 @@ def main() -> None:
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     order = json.loads(_read_line())
     woken = _wake_on_children()
-    server = _start(libc, order["arguments"], order["environment"])
+    server = _start(libc, order["arguments"], order["environment"], order["ulimits"])
     _tell(f"pid {server}")
     try:
         _keep(server, parent, woken)
@@ -54,7 +55,7 @@ def _keep(server: int, parent: int, woken: int) -> None:
             return
 
 
-def _start(libc: ctypes.CDLL, arguments: list[str], environment: dict[str, str]) -> int:
+def _start(libc: ctypes.CDLL, arguments: list[str], environment: dict[str, str], ulimits: dict[str, int]) -> int:
     keeper = os.getpid()
     child = os.fork()
     if child:
@@ -66,11 +67,22 @@ def _start(libc: ctypes.CDLL, arguments: list[str], environment: dict[str, str])
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(2, 1)
+            _limit(ulimits)
             os.execve(arguments[0], arguments, environment)
     except OSError as error:
         os.write(2, f"cannot execute {arguments[0]}: {error.strerror}\n".encode())
     finally:
         os._exit(_CANNOT_EXECUTE)
+
+
+def _limit(ulimits: dict[str, int]) -> None:
+    """Set resource limits of this process, soft and hard; -1 is RLIM_INFINITY."""
+    for name, value in ulimits.items():
+        try:
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name.upper()}"), (value, value))
+        except (ValueError, OSError) as error:
+            os.write(2, f"cannot set the resource limit {name} to {value}: {error}\n".encode())
+            os._exit(_CANNOT_EXECUTE)
 
 
 def _reap(server: int) -> None:

@@ -32,13 +32,20 @@ class ServerProcess:
         arguments: Absolute path of the program and its arguments.
         environment: All of its environment.
         log_file: Its output is appended here from the first byte.
+        ulimits: Resource limits by their name in getrlimit(2) without RLIMIT_, in small letters; -1: none.
     """
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log_file: Path) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log_file: Path,
+        ulimits: Mapping[str, int] | None = None,
+    ) -> None:
         self._log_file = log_file
         self._told = b""
         self._exit_code: int | None = None
-        order = {"arguments": list(arguments), "environment": dict(environment)}
+        order = {"arguments": list(arguments), "environment": dict(environment), "ulimits": dict(ulimits or {})}
         with log_file.open("ab") as log:
             self._log_start = log.tell()
             self._keeper = subprocess.Popen(
@@ -68,6 +75,12 @@ class ServerProcess:
         return [Process(self.pid, "server")] + [
             Process(stat.pid, "stub" if stat.is_stub else "other") for stat in started
         ]
+
+    def signal(self, number: int, pid: int) -> bool:
+        """Signal the server or a process that it started; False if that one has ended or is none of them."""
+        known = {self.pid: self._start_ticks}
+        known |= {stat.pid: stat.start_ticks for stat in processes.descendants(self.pid)}
+        return pid in known and processes.end(pid, known[pid], signal.Signals(number))
 
     def log_lines(self) -> list[str]:
         """Its log since this start, undecodable bytes replaced."""

@@ -205,6 +205,50 @@ class ModelRepository:
                 known_paths = ", ".join(sorted(self._snapshot(model))) or "no files"
                 raise ScenarioError(f"model {model} has no file {path!r}", hint=f"it has: {known_paths}")
 
+    def put_file(self, model: str, path: str, content: bytes | Path) -> None:
+        """Put a file into a model, in place of the one that is there, and keep the new state.
+
+        Args:
+            content: Bytes, or a file to copy (a big one is linked).
+
+        Raises:
+            ScenarioError: A bad path, one that is a folder or leads through a file, or the model was never added.
+        """
+        with self._lock, self._aside() as aside:
+            self._snapshot(model)
+            place = self.model_dir(model) / checked_path(path)
+            written = aside / "written"
+            if isinstance(content, bytes):
+                write_bytes(written, content)
+            else:
+                place_file(content, written)
+            try:
+                make_folder(place.parent)
+                written.replace(place)
+            except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+                raise ScenarioError(f"no file can be put at {path!r} of model {model}: {error.strerror}") from error
+            self._keep(f"put_file-{model}", model)
+
+    def add_version(self, model: str, version: str, source: str) -> None:
+        """Copy a version folder of a model under another number, and keep the new state; harmless when repeated.
+
+        Raises:
+            ScenarioError: The model has no such source, or has another content under that number.
+        """
+        with self._lock, self._aside() as aside:
+            folder = self.model_dir(model)
+            old, new = folder / checked_path(source), folder / checked_path(version)
+            if not old.is_dir():
+                raise ScenarioError(f"model {model} has no version {source} to copy", hint=_versions_told(folder))
+            wanted, found = (read_state(place, self._archive.objects) for place in (old, new))
+            if new.exists() and wanted != found:
+                raise ScenarioError(f"model {model} has a version {version} already", hint=_versions_told(folder))
+            if new.exists():
+                return
+            lay_out(aside / "version", dict(_contents(old)))
+            (aside / "version").rename(new)
+            self._keep(f"add_version-{model}", model)
+
     def restore(self, model: str | None = None) -> None:
         """Put a model (None: each of them) back byte for byte as it was added; what came since is removed.
 
@@ -307,3 +351,18 @@ class ModelRepository:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _contents(folder: Path) -> Iterator[tuple[str, bytes | Path]]:
+    """Yield what a folder holds, as `ModelRepository.add` takes it."""
+    for place in sorted(folder.rglob("*")):
+        path = place.relative_to(folder).as_posix()
+        if place.is_dir():
+            yield f"{path}/", b""
+        else:
+            yield path, place
+
+
+def _versions_told(folder: Path) -> str:
+    versions = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    return f"it has: {', '.join(versions) or 'no version'}"

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tritonchaos.scenario.entries import CheckEntry, Families, StepEntry, TargetEntry
+from tritonchaos.scenario.entries import (
+    CheckEntry,
+    Entry,
+    Families,
+    RepeatEntry,
+    StepEntry,
+    TargetEntry,
+    TogetherEntry,
+)
+from tritonchaos.scenario.model_entry import ModelEntry
 from tritonchaos.scenario.parsing import json_schema, load_scenario, parse_scenario
 from tritonchaos.scenario.plugin_forms import build_plugin
 from tritonchaos.scenario.records import (
@@ -10,28 +19,31 @@ from tritonchaos.scenario.records import (
     ArmSteps,
     Cycles,
     KnownEntry,
-    ModelEntry,
     Phase,
     SampleOptions,
     Scenario,
-    ServerOptions,
     TrackEntry,
 )
+from tritonchaos.scenario.server_options import PhaseServer, ServerOptions
 
 __all__ = [
     "ArmSteps",
     "Arms",
     "CheckEntry",
     "Cycles",
+    "Entry",
     "Families",
     "KnownEntry",
     "ModelEntry",
     "Phase",
+    "PhaseServer",
+    "RepeatEntry",
     "SampleOptions",
     "Scenario",
     "ServerOptions",
     "StepEntry",
     "TargetEntry",
+    "TogetherEntry",
     "TrackEntry",
     "build_plugin",
     "json_schema",

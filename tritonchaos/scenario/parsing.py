@@ -12,12 +12,15 @@ from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import JsonValue
 from tritonchaos.scenario.cells import cell_documents, vary_problems
 from tritonchaos.scenario.checks import phase_problems, verdict_problems
-from tritonchaos.scenario.entries import EntryReader, Families, PositiveSeconds
+from tritonchaos.scenario.entries import Families
+from tritonchaos.scenario.entry_reader import EntryReader
+from tritonchaos.scenario.expect_fields import PositiveSeconds
 from tritonchaos.scenario.problems import Problem, YamlPath, shown
 from tritonchaos.scenario.records import (
     Scenario,
 )
 from tritonchaos.scenario.schema import complete_schema
+from tritonchaos.scenario.server_checks import metric_problems, model_problems, server_problems
 from tritonchaos.scenario.validation import Keys, problems_of, validate
 from tritonchaos.scenario.yaml_source import MAX_BYTES, Document, decode, read_yaml
 
@@ -74,7 +77,8 @@ def parse_document(
     raw = document.value
     if not isinstance(raw, dict):
         raise document.error([*document.problems, _not_a_scenario(raw)])
-    reader = EntryReader(families, _model_names(raw) | frozenset(extra_models), _default_deadline_s(raw))
+    models = _model_names(raw) | frozenset(extra_models)
+    reader = EntryReader(families, models, _default_deadline_s(raw), Path(document.source).parent)
     filled = _with_entries(raw, reader)
     problems = [*document.problems]
     scenario: Scenario | None = None
@@ -85,10 +89,15 @@ def parse_document(
     problems += reader.problems
     problems += phase_problems(raw.get("phases"))
     problems += verdict_problems(document.at, families.checkers)
+    problems += server_problems(raw)
+    problems += model_problems(raw, Path(document.source).parent)
+    problems += metric_problems(raw)
     problems += vary_problems(raw)
     if problems or scenario is None:
         raise document.error(problems)
-    return scenario.with_text(document.text).with_cells(_cells(document, extra_models, families))
+    return scenario.with_text(document.text, Path(document.source).parent).with_cells(
+        _cells(document, extra_models, families)
+    )
 
 
 def _cells(document: Document, extra_models: Collection[str], families: Families) -> tuple[tuple[str, Scenario], ...]:

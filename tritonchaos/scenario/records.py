@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     PrivateAttr,
@@ -17,74 +16,25 @@ from pydantic import (
 )
 
 from tritonchaos.observations import Arm, JsonValue
-from tritonchaos.scenario.entries import PositiveSeconds, TargetEntry
+from tritonchaos.scenario.entries import TargetEntry
+from tritonchaos.scenario.expect_fields import PositiveSeconds
+from tritonchaos.scenario.model_entry import ModelEntry
 from tritonchaos.scenario.problems import shown
+from tritonchaos.scenario.record import Record
+from tritonchaos.scenario.server_options import PhaseServer, ServerOptions
 from tritonchaos.scenario.track_rules import Rate, Start, Stop, StopRule, Workers
 from tritonchaos.scenario.values import (
     Checks,
     Count,
     FindingKind,
-    FlagName,
-    FlagValue,
     MetricName,
-    ModelControlMode,
     ModelName,
     ScenarioName,
     ScheduleName,
     Steps,
     Targets,
-    VariableName,
-    VariableValue,
     VersionRange,
 )
-
-
-class Record(BaseModel):
-    """What all mappings of the file have in common."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    # Keys that a later version will understand.
-    later: ClassVar[frozenset[str]] = frozenset()
-
-
-class ServerOptions(Record):
-    """How tritonserver is started.
-
-    Attributes:
-        mode: Model control mode.
-        flags: Further tritonserver flags, without the dashes in front.
-        env: Environment variables; nothing as value: the server does not get the one that we have.
-        startup_deadline: Longest time until the server's live endpoint answers.
-    """
-
-    later = frozenset({"ulimits", "fresh"})
-
-    mode: ModelControlMode = "explicit"
-    flags: Mapping[FlagName, FlagValue] = Field(default_factory=dict)
-    env: Mapping[VariableName, VariableValue] = Field(default_factory=dict)
-    startup_deadline: PositiveSeconds = 60.0
-
-    @property
-    def startup_deadline_s(self) -> float:
-        """The same, with its unit in the name."""
-        return self.startup_deadline
-
-
-class ModelEntry(Record):
-    """A model of the repository, made from a model template.
-
-    Attributes:
-        template: Name of the model template.
-        parameters: What the template lets a scenario set.
-        variant: Variant of the template; absent: the first that the server can serve.
-    """
-
-    later = frozenset({"path", "inputs", "expect_outputs"})
-
-    template: Annotated[StrictStr, Field(min_length=1)]
-    parameters: Mapping[StrictStr, Any] = Field(default_factory=dict)
-    variant: Annotated[StrictStr, Field(min_length=1)] | None = None
 
 
 class Cycles(Record):
@@ -184,9 +134,10 @@ class Phase(Record):
         arms: Control and treatment cycles in coin-ordered pairs.
         steps: Plain steps, once.
         meanwhile: Tracks beside the main one.
+        server: How the server is started for this phase, where that differs from the rest of the run.
     """
 
-    later = frozenset({"amplify", "gap", "fresh", "server", "faults", "ledger", "localise", "measure", "flaky", "vary"})
+    later = frozenset({"amplify", "gap", "faults", "ledger", "localise", "measure", "flaky", "vary"})
 
     phase: ScheduleName
     when: Literal["leak", "crash", "hang"] | None = None
@@ -199,6 +150,7 @@ class Phase(Record):
     arms: Arms | None = None
     steps: Steps = ()
     meanwhile: tuple[TrackEntry, ...] = ()
+    server: PhaseServer = Field(default_factory=PhaseServer)
 
 
 class SettleOptions(Record):
@@ -277,6 +229,7 @@ class Scenario(Record):
     check: Checks = ()
     vary: Mapping[StrictStr, tuple[Any, ...]] = Field(default_factory=dict)
     _text: str = PrivateAttr("")
+    _folder: Path = PrivateAttr(Path())
     _cells: tuple[tuple[str, Scenario], ...] = PrivateAttr(())
 
     @property
@@ -284,10 +237,16 @@ class Scenario(Record):
         """The YAML text that the scenario was read from."""
         return self._text
 
-    def with_text(self, text: str) -> Scenario:
-        """Remember the YAML text."""
+    @property
+    def folder(self) -> Path:
+        """Folder of the scenario file: files and models that it names are looked for from there."""
+        return self._folder
+
+    def with_text(self, text: str, folder: Path = Path()) -> Scenario:
+        """Remember the YAML text and where it came from."""
         copy = self.model_copy()
         copy._text = text
+        copy._folder = folder
         return copy
 
     def cells(self) -> list[tuple[str, Scenario]]:
@@ -315,8 +274,10 @@ class Scenario(Record):
         """
         update: dict[str, Any] = {} if seed is None else {"seed": seed}
         if variant is not None:
-            forced = {name: model.model_copy(update={"variant": variant}) for name, model in self.models.items()}
-            update["models"] = forced
+            update["models"] = {
+                name: model.model_copy(update={"variant": variant} if model.template else {})
+                for name, model in self.models.items()
+            }
         cells = tuple((label, cell.with_overrides(seed, variant)) for label, cell in self._cells)
         return self.model_copy(update=update).with_cells(cells)
 

@@ -11,12 +11,19 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from tritonchaos.observations import JsonValue
-from tritonchaos.plugins import Registry
-from tritonchaos.scenario.entries import LATER_TARGETS, ExpectFields, Families, PositiveSeconds
+from tritonchaos.plugins import Registry, Seconds
+from tritonchaos.scenario.entries import Families
+from tritonchaos.scenario.entry_reader import CONTROL_STEPS, LATER_TARGETS
+from tritonchaos.scenario.expect_fields import ExpectFields, PositiveSeconds
 from tritonchaos.scenario.plugin_forms import field_names, plugin_schema
 from tritonchaos.scenario.validation import NOT_YET
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+_EVERY: Final[Mapping[str, JsonValue]] = {
+    "type": "integer",
+    "minimum": 1,
+    "description": "Only in each so many-th cycle.",
+}
 _ATTRIBUTE: Final = re.compile(r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n {8,}.*)*)", re.MULTILINE)
 
 
@@ -29,7 +36,7 @@ def complete_schema(records: Mapping[str, JsonValue], families: Families) -> dic
     definitions: dict[str, JsonValue] = dict(records.get("$defs", {}))
     top = {key: value for key, value in records.items() if key != "$defs"}
     options = _step_options()
-    definitions["step"] = _entries(families.steps, options, definitions)
+    definitions["step"] = _with_control_steps(_entries(families.steps, options, definitions))
     definitions["check"] = _entries(families.checkers, {}, definitions)
     definitions["target"] = _with_later_targets(_entries(families.targets, {}, definitions))
     whole = {"$schema": _DRAFT, **top, "$defs": definitions}
@@ -44,6 +51,12 @@ def _step_options() -> dict[str, JsonValue]:
         "expect": {**expect, "description": "What the reply should be; absent: ok."},
         "deadline": {**deadline, "description": "Longest time the step may take."},
         "via": {"enum": ["http"], "description": "How the server is asked."},
+        "every": _EVERY,
+        "record": {
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9_]*$",
+            "description": "Its latency becomes the metric latency_<NAME>_ns of the cycle.",
+        },
     }
 
 
@@ -61,6 +74,26 @@ def _entries(
         "maxProperties": 1,
     }
     return {"anyOf": [*names, mapping]}
+
+
+def _with_control_steps(entries: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    *names, mapping = entries["anyOf"]
+    steps = {"type": "array", "items": {"$ref": "#/$defs/step"}, "minItems": 1}
+    own = {
+        "times": {"type": "integer", "minimum": 1, "description": "How many times."},
+        "gap": {**TypeAdapter(Seconds).json_schema(), "description": "Time from one start to the next; absent: none."},
+    }
+    control = {
+        name: {
+            "description": text,
+            "type": "object",
+            "properties": {key: own[key], "steps": steps, "every": _EVERY},
+            "required": ["times", "steps"] if key == "times" else ["steps"],
+            "additionalProperties": False,
+        }
+        for name, (key, text) in CONTROL_STEPS.items()
+    }
+    return {"anyOf": [*names, {**mapping, "properties": {**mapping["properties"], **control}}]}
 
 
 def _with_later_targets(entries: dict[str, JsonValue]) -> dict[str, JsonValue]:

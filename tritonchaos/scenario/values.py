@@ -7,10 +7,12 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StrictInt, StrictStr, WithJsonSchema
 
 from tritonchaos.observations import JsonValue
-from tritonchaos.scenario.entries import CheckEntry, StepEntry, TargetEntry
+from tritonchaos.scenario.entries import CheckEntry, Entry, TargetEntry
 from tritonchaos.scenario.problems import shown
-from tritonchaos.scenario.validation import NOT_YET
+from tritonchaos.units import parse_bytes
 from tritonchaos.verdict import KINDS
+
+UNLIMITED: Final = -1
 
 _MODEL_NAME_LENGTH: Final = 200
 _NAME_LENGTH: Final = 100
@@ -89,10 +91,13 @@ def _finding_kind(kind: str) -> str:
     return kind
 
 
-def _only_explicit(mode: str) -> str:
-    if mode != "explicit":
-        raise ValueError(f"found {mode!r}, which is {NOT_YET}, expected explicit")
-    return mode
+def _limit_value(value: JsonValue) -> int:
+    if value == "unlimited":
+        return UNLIMITED
+    try:
+        return parse_bytes(value)
+    except ValueError:
+        raise ValueError(f"found {shown(value)}, expected a number, a size such as 8GiB, or unlimited") from None
 
 
 def _as_read(value: Any) -> Any:
@@ -101,13 +106,30 @@ def _as_read(value: Any) -> Any:
 
 
 Count = Annotated[StrictInt, Field(ge=1, le=10**9)]
-Steps = tuple[Annotated[StepEntry, PlainValidator(_as_read), WithJsonSchema({"x-entry": "step"})], ...]
+Steps = tuple[Annotated[Entry, PlainValidator(_as_read), WithJsonSchema({"x-entry": "step"})], ...]
 Checks = tuple[Annotated[CheckEntry, PlainValidator(_as_read), WithJsonSchema({"x-entry": "check"})], ...]
 Targets = tuple[Annotated[TargetEntry, PlainValidator(_as_read), WithJsonSchema({"x-entry": "target"})], ...]
 ScenarioName = Annotated[StrictStr, AfterValidator(_file_name)]
 ModelName = Annotated[StrictStr, AfterValidator(_model_name)]
 ScheduleName = Annotated[StrictStr, AfterValidator(_schedule_name)]
-ModelControlMode = Annotated[Literal["explicit", "poll", "none"], AfterValidator(_only_explicit)]
+ModelControlMode = Literal["explicit", "poll", "none"]
+# Names of getrlimit(2), without RLIMIT_ in front.
+LimitName = Literal[
+    "as",
+    "core",
+    "cpu",
+    "data",
+    "fsize",
+    "memlock",
+    "msgqueue",
+    "nofile",
+    "nproc",
+    "rss",
+    "rtprio",
+    "sigpending",
+    "stack",
+]
+LimitValue = Annotated[int, BeforeValidator(_limit_value), WithJsonSchema({"type": ["string", "integer"]})]
 FlagName = Annotated[StrictStr, AfterValidator(_flag_name)]
 FlagValue = Annotated[
     Any, PlainValidator(_flag_value), WithJsonSchema({"type": ["string", "integer", "number", "boolean"]})

@@ -26,8 +26,9 @@ from tritonchaos.scenario_engine.measuring import Measuring
 from tritonchaos.scenario_engine.parts import EngineParts, Outcome
 from tritonchaos.scenario_engine.server import ServerLife
 from tritonchaos.scenario_engine.stepping import Surroundings, Track
+from tritonchaos.scenario_engine.together import apply
 from tritonchaos.scenario_engine.tracks import running
-from tritonchaos.schedule import Cycle, Schedule, ScheduledPhase, ScheduledStep
+from tritonchaos.schedule import Cycle, Schedule, Scheduled, ScheduledPhase, ScheduledStep, plain
 
 # Steps that make sense when the server has crashed or hangs.
 _NEEDS_NO_SERVER: Final = frozenset({"stop_server", "sample", "settle", "wait"})
@@ -113,8 +114,9 @@ class _Walker:
     # --- begin and end ---------------------------------------------------------------------------
 
     def begin(self) -> None:
-        self._server.measure_without_it()
-        self._measuring.take("idle")
+        if self._server.is_ours:
+            self._server.measure_without_it()
+            self._measuring.take("idle")
         self._server.start()
         self._main = Track(self._around)
         self._parts.commit()
@@ -122,7 +124,7 @@ class _Walker:
     def end(self) -> None:
         self._measuring.at(None)
         self._server.stop()
-        if not self._after_exit_taken:
+        if self._server.is_ours and not self._after_exit_taken:
             self._measuring.take("after_exit")
         self._parts.commit()
 
@@ -140,6 +142,7 @@ class _Walker:
             self._journal.record(PhaseSkipped(self._journal.now_ns(), phase.name, skip))
             return
         try:
+            self._run_steps(phase.restart())
             with running(phase.tracks, self._around):
                 self._run_steps(phase.before())
                 last_arm = self._run_cycles(phase, number)
@@ -152,11 +155,13 @@ class _Walker:
     def _leave_phase(self, phase: ScheduledPhase, number: int, ends: _PhaseEnds) -> None:
         """Go on with the next phase if a fresh server can be had, else let the run end."""
         self.outcome.seen.add(ends.reason)
-        left = (*ends.left, *(phase.after() if phase.kind == "cycles" else ()))
+        left = (*ends.left, *(plain(phase.after()) if phase.kind == "cycles" else ()))
         if not (self._is_server_needed_after(number) and self._restart(ends.reason, left)):
             self.outcome.ended_by = self.outcome.ended_by or ends.reason
 
     def _why_skipped(self, phase: ScheduledPhase) -> str:
+        if phase.name in self._parts.skipped_phases:
+            return self._parts.skipped_phases[phase.name]
         ended_by = self.outcome.ended_by
         if phase.when is None:
             if ended_by is None or not _needs_server(phase):
@@ -258,17 +263,17 @@ class _Walker:
 
     # --- steps -----------------------------------------------------------------------------------
 
-    def _run_steps(self, steps: Iterable[ScheduledStep]) -> None:
+    def _run_steps(self, steps: Iterable[Scheduled]) -> None:
         assert self._main is not None
         waiting = iter(steps)
         for scheduled in waiting:
-            finished = self._main.apply(scheduled)
-            self._note_reading(finished)
-            try:
-                self._look_for_end(finished)
-            except _PhaseEnds as ends:
-                ends.left = tuple(waiting)
-                raise
+            for finished in apply(scheduled, self._main, self._around):
+                self._note_reading(finished)
+                try:
+                    self._look_for_end(finished)
+                except _PhaseEnds as ends:
+                    ends.left = tuple(plain(waiting))
+                    raise
 
     def _note_reading(self, finished: StepFinished) -> None:
         if finished.spec.name == "sample" and finished.spec.fields.get("name") == "after_exit":
@@ -293,7 +298,7 @@ class _Walker:
 
 def _needs_server(phase: ScheduledPhase) -> bool:
     """A phase with cycles asks the server by its nature; one of plain steps may not."""
-    return phase.kind == "cycles" or any(step.spec.name not in _NEEDS_NO_SERVER for step in phase.steps())
+    return phase.kind == "cycles" or any(step.spec.name not in _NEEDS_NO_SERVER for step in plain(phase.steps()))
 
 
 def _is_hung(finished: StepFinished) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,15 +20,30 @@ from tritonchaos.observations import (
     ServerStarted,
     ServerStopped,
 )
-from tritonchaos.plugins import LaunchSpec, RunningServer, SampleScope, Stop, Target, abilities_of
+from tritonchaos.plugins import (
+    HasProcesses,
+    Killable,
+    LaunchSpec,
+    MayVanish,
+    RunningServer,
+    SampleScope,
+    ServerSettings,
+    Stop,
+    Target,
+    abilities_of,
+)
 from tritonchaos.sampling import Sampling
+from tritonchaos.scenario_engine.gate import Gate
 from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.scenario_engine.measuring import Measuring
 
 _LAST_LOG_BYTES: Final = 16 * 1024
-_LAST_LOG_LINES: Final = 40
+_LAST_LOG_LINES: Final = 60
 _DEATH_S: Final = 3.0  # a crash writes its stack (and perhaps a core) between closing our connection and its end
+_DRAIN_S: Final = 5.0  # for requests beside the main track that are under way when the server is to stop
 _EXIT_EXPIRED: Final = re.compile(r"Exit timeout expired")
+
+_GO_ON: Final = frozenset({signal.SIGSTOP, signal.SIGCONT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2})
 
 Started = Callable[[RunningServer, Mapping[str, str]], None]
 
@@ -62,11 +78,17 @@ class ServerLife:
         self._clients: list[TritonClient] = []
         self._starts = 0
         self._left_temp: set[str] = set()
+        self.gate = Gate()
 
     @property
     def can_restart(self) -> bool:
         """The target can stop its server and start it again."""
         return "restart" in abilities_of(self._target)
+
+    @property
+    def is_ours(self) -> bool:
+        """The target starts and stops its server, so that there is a time before and after it."""
+        return "start" in abilities_of(self._target)
 
     @property
     def is_running(self) -> bool:
@@ -80,10 +102,22 @@ class ServerLife:
         self._clients.append(client)
         return client
 
-    def start(self) -> None:
-        """Start the server unless it runs; returns once live answers and the "ready" reading is taken."""
+    def drop(self, client: TritonClient) -> None:
+        """Close a client that is not needed any more."""
+        client.close()
+        if client in self._clients:
+            self._clients.remove(client)
+
+    def start(self, settings: ServerSettings | None = None) -> None:
+        """Start the server unless it runs; returns once live answers and the "ready" reading is taken.
+
+        Args:
+            settings: For this start and those after it; None: as before.
+        """
         if self._running is not None:
             return
+        if settings is not None:
+            self._launch = self._launch.with_settings(settings)
         began = time.monotonic_ns()
         running = self._target.start(self._launch)
         self._running = running
@@ -91,24 +125,32 @@ class ServerLife:
         self._measuring.start_number = self._starts
         boot_ns = time.monotonic_ns() - began
         self._journal.record(ServerStarted(self._journal.now_ns(), self._starts, running.pid, running.url, boot_ns))
-        self._started(running, self._sampling.open(self._scope(running.pid)))
+        self._started(running, self._sampling.open(self._scope(running)))
         self._measuring.take("ready")
         if self._starts == 1:  # the counts in them would differ at each start
             self._measuring.record_notes()
         self._sampling.start()
+        self.gate.open()
 
     def measure_without_it(self) -> None:
         """Let the samplers read what exists without a server: devices, shared memory, temp files.
 
-        Done first of all, so that shared memory which was there before is never taken for the server's.
+        Done first of all, so that shared memory which was there before is never taken for the server's. A server that
+        is not ours is never absent.
         """
-        self._sampling.open(self._scope(None))
+        if self.is_ours:
+            self._sampling.open(SampleScope(None, self._gpu_uuids, self._launch.shm_prefix, self._launch.temp))
 
-    def stop(self) -> None:
-        """Close our connections, stop the server and record how it ended; harmless if none runs."""
+    def stop(self, sent: str = "") -> None:
+        """Close our connections, stop the server and record how it ended; harmless if none runs.
+
+        Args:
+            sent: Name of a signal that has made it end already.
+        """
         if self._running is None:
             return
         log_start = log_size(self._launch.log_file)
+        self.gate.close(_DRAIN_S)
         began = time.monotonic_ns()
         self.close_connections()
         self._sampling.stop()
@@ -119,7 +161,7 @@ class ServerLife:
         self._journal.record(
             ServerStopped(
                 t_ns=self._journal.now_ns(),
-                signal=stop.signal,
+                signal=stop.signal or sent,
                 exit_code=stop.exit_code,
                 forced=stop.forced,
                 exit_timeout_expired=_EXIT_EXPIRED.search(log) is not None,
@@ -143,6 +185,26 @@ class ServerLife:
                 self._left_temp.add(name)
                 self._journal.record(Left(now_ns, "temp", name, file.stat().st_size))
 
+    def signal(self, role: str, number: int, deadline_s: float) -> int:
+        """Signal the server or its stubs; see `ServerControl.signal`."""
+        target = self._target
+        if self._running is None or not isinstance(target, Killable):
+            return 0
+        found = [process.pid for process in target.processes() if process.role == role]
+        sent = sum(target.kill(number, pid) for pid in found)
+        if role == "server" and sent and number not in _GO_ON and self._wait_for_exit(deadline_s) is not None:
+            self.stop(signal.Signals(number).name)
+        return sent
+
+    def process_counts(self) -> dict[str, int]:
+        """Number of processes by role; {} where the target does not know them."""
+        if not isinstance(self._target, HasProcesses):
+            return {}
+        counts = {"server": 0, "stub": 0, "other": 0}
+        for process in self._target.processes():
+            counts[process.role] += 1
+        return counts
+
     def close_connections(self) -> None:
         """Close every client made so far: one open connection makes SIGTERM take the whole exit timeout."""
         for client in self._clients:
@@ -159,11 +221,12 @@ class ServerLife:
             return False
         broke = isinstance(reply, NoAnswer) and not reply.reason.startswith("deadline")
         exit_code = self._wait_for_exit(_DEATH_S if broke else 0.0)
-        if exit_code is None:
+        if exit_code is None and not (broke and self._has_vanished()):
             return False
         self._journal.record(ServerExited(self._journal.now_ns(), position, exit_code))
         lines = tuple(last_lines(read_log(self._launch.log_file)))
         self._journal.record(Evidence(self._journal.now_ns(), position, "crash", {"exit_code": str(exit_code)}, lines))
+        self.gate.close(0.0)
         self.close_connections()
         self._sampling.stop()
         self._record_left(self._target.stop())  # reaps what the dead server left running
@@ -179,8 +242,13 @@ class ServerLife:
                 return exit_code
             time.sleep(0.02)
 
-    def _scope(self, pid: int | None) -> SampleScope:
-        return SampleScope(pid, self._gpu_uuids, self._launch.shm_prefix, self._launch.temp)
+    def _has_vanished(self) -> bool:
+        return isinstance(self._target, MayVanish) and self._target.has_vanished()
+
+    def _scope(self, running: RunningServer) -> SampleScope:
+        """What can be read of a server: TMPDIR and shared memory prefix are known only of one that we started."""
+        prefix, temp = (self._launch.shm_prefix, self._launch.temp) if running.is_ours else ("", None)
+        return SampleScope(running.pid, self._gpu_uuids, prefix, temp, running.is_here)
 
 
 def log_size(log_file: Path) -> int:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from tritonchaos.client import TritonClient, parse_index
-from tritonchaos.observations import Answer, JsonValue, ModelState, Probe, Reply, StepFinished
-from tritonchaos.plugins import Workbench
+from tritonchaos.observations import Answer, NoAnswer, Probe, Reading, StepFinished
+from tritonchaos.plugins import ServerSettings, Workbench
 from tritonchaos.repository import ModelRepository
 from tritonchaos.scenario_engine.interrupt import Interrupt
 from tritonchaos.scenario_engine.journal import Journal
+from tritonchaos.scenario_engine.looking import look, status
 from tritonchaos.scenario_engine.measuring import Measuring
+from tritonchaos.scenario_engine.moments import Moments
 from tritonchaos.scenario_engine.server import ServerLife, log_size
 from tritonchaos.schedule import ScheduledStep
 from tritonchaos.templates import ServedModel
@@ -28,7 +30,9 @@ class Surroundings:
 
     Attributes:
         probes: Ask index, readiness and metadata after each load and unload, because a checker needs it.
-        stop: Stop the server; on the main track this also ends the tracks beside it.
+        takes_loaded: Take the "loaded" reading after each load that succeeded.
+        take: Returns a step as it is to be recorded, or None where it is only counted.
+        moments: Hears of every step.
     """
 
     server: ServerLife
@@ -39,6 +43,9 @@ class Surroundings:
     interrupt: Interrupt
     log_file: Path
     probes: bool
+    takes_loaded: bool = True
+    take: Callable[[StepFinished], StepFinished | None] = lambda finished: finished
+    moments: Moments = field(default_factory=Moments)
 
 
 class _Control:
@@ -48,12 +55,15 @@ class _Control:
         self._server = server
         self._renew = renew
 
-    def start(self) -> None:
-        self._server.start()
+    def start(self, settings: ServerSettings | None = None) -> None:
+        self._server.start(settings)
         self._renew()
 
     def stop(self) -> None:
         self._server.stop()
+
+    def signal(self, role: str, number: int, deadline_s: float) -> int:
+        return self._server.signal(role, number, deadline_s)
 
 
 class Track:
@@ -76,7 +86,12 @@ class Track:
 
     def renew_client(self) -> None:
         """Talk to the server that runs now."""
+        self.close()
         self._bench.client = self._around.server.client()
+
+    def close(self) -> None:
+        """Close this track's connection."""
+        self._around.server.drop(self._bench.client)
 
     @property
     def client(self) -> TritonClient:
@@ -92,9 +107,11 @@ class Track:
         if scheduled.position.track == "main":
             around.measuring.at(scheduled.position)
         log_start, started_ns = log_size(around.log_file), around.journal.now_ns()
+        around.moments.tell(scheduled.position, scheduled.spec, "started")
         reply = scheduled.step.apply(bench)
         ended_ns = around.journal.now_ns()
-        self._observe_index(scheduled)
+        log = around.log_file, log_start
+        bench.observe(**look(scheduled.spec.expect, scheduled.spec.model, bench.client, around.server, log))
         finished = StepFinished(
             position=scheduled.position,
             started_ns=started_ns,
@@ -105,17 +122,22 @@ class Track:
             log_start=log_start,
             log_end=log_size(around.log_file),
         )
-        around.journal.record(finished)
+        around.moments.tell(scheduled.position, scheduled.spec, "finished")
+        kept = around.take(finished)
+        if kept is not None:
+            around.journal.record(kept)
+            self._record_latency(kept)
         self._look_after(finished)
         return finished
 
-    def _observe_index(self, scheduled: ScheduledStep) -> None:
-        """Ask the index only where the expectation names a state or a reason."""
-        expect = scheduled.spec.expect
-        if not expect.state and expect.reason is None:
+    def _record_latency(self, finished: StepFinished) -> None:
+        """A step with `record` gives its cycle one more reading; a call without an answer has no latency."""
+        name, reply = finished.spec.record, finished.reply
+        if not name or isinstance(reply, NoAnswer):
             return
-        index = parse_index(self._bench.client.index(_ASK_S)) or ()
-        self._bench.observe(**_seen_in(index, scheduled.spec.model))
+        took_ns = finished.t_ns - finished.started_ns if reply is None else reply.elapsed_ns
+        values = {f"latency_{name}_ns": took_ns}
+        self._around.journal.record(Reading(finished.t_ns, "record", finished.position, values))
 
     def _look_after(self, finished: StepFinished) -> None:
         """Take the loaded reading and the probe that belong to a load or unload on the main track."""
@@ -123,7 +145,7 @@ class Track:
         if name not in _CHANGES_STATE or model is None or finished.position.track != "main":
             return
         is_answered = isinstance(finished.reply, Answer)
-        if name == "load" and is_answered and _status(finished.reply) == 200:
+        if name == "load" and self._around.takes_loaded and status(finished.reply) == 200:
             self._around.measuring.take("loaded")
         if self._around.probes and is_answered and self._around.server.is_running:
             self._around.journal.record(self._probe(finished, model))
@@ -135,22 +157,8 @@ class Track:
             t_ns=self._around.journal.now_ns(),
             model=model,
             index=parse_index(client.index(_ASK_S)),
-            model_ready=_status(client.model_ready(model, _ASK_S)),
-            metadata=_status(client.metadata(model, _ASK_S)),
-            live=_status(client.live(_ASK_S)),
-            ready=_status(client.ready(_ASK_S)),
+            model_ready=status(client.model_ready(model, _ASK_S)),
+            metadata=status(client.metadata(model, _ASK_S)),
+            live=status(client.live(_ASK_S)),
+            ready=status(client.ready(_ASK_S)),
         )
-
-
-def _status(reply: Reply | None) -> int | None:
-    return reply.status if isinstance(reply, Answer) else None
-
-
-def _seen_in(index: tuple[ModelState, ...], model: str | None) -> dict[str, JsonValue]:
-    """States and reason as the index has them; with several versions the most alive one counts."""
-    order = ("READY", "LOADING", "UNLOADING", "UNAVAILABLE", "")
-    states: dict[str, str] = {}
-    for entry in sorted(index, key=lambda entry: order.index(entry.state) if entry.state in order else 0, reverse=True):
-        states[entry.name] = entry.state or "ABSENT"
-    reasons = [entry.reason for entry in index if entry.name == model and entry.reason]
-    return {"states": states, "reason": "; ".join(reasons)}

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from tritonchaos.errors import ExitCode
 from tritonchaos.observations import Arm, History, Position, Reading, ServerStarted
-from tritonchaos.post_unload import CycleReading
+from tritonchaos.post_unload import RECORD, CycleReading
 from tritonchaos.summary.texts import portable
 from tritonchaos.verdict import Assessment, Finding, Verdict
 
 SCHEMA: Final = "tritonchaos.results/1"
 
 # Readings of every cycle; they are not named moments of the run.
-_WITHIN_CYCLES: Final = frozenset({"loaded", "before_next"})
+_WITHIN_CYCLES: Final = frozenset({"loaded", "before_next", RECORD})
 _WORDS: Final = {ExitCode.PASS: "pass", ExitCode.FINDINGS: "findings", ExitCode.INCONCLUSIVE: "inconclusive"}
 
 
@@ -64,18 +64,23 @@ def _named_readings(history: History) -> list[dict[str, Any]]:
 def _phases(history: History, readings: Sequence[CycleReading]) -> list[dict[str, Any]]:
     """One entry for each phase with cycles, and for each arm of it; warm-up cycles are left out.
 
-    Each series has one value per cycle, None where the metric was not read, shape [cycles].
+    Each series has one value per cycle, None where the metric was not read, shape [cycles]. Latencies
+    of steps with `record`, in nanoseconds, are there only where a step has it.
     """
     measured = [reading for reading in readings if not reading.is_warm_up]
     metrics = sorted({metric for reading in measured for metric in reading.values})
-    entries = []
+    latencies = sorted({name for reading in measured for name in reading.latencies})
+    entries: list[dict[str, Any]] = []
     for phase in history.facts.phases:
         if phase.kind != "cycles":
             continue
         for arm in (phase.arm,) if phase.arm else (Arm.CONTROL, Arm.TREATMENT):
             cycles = [r for r in measured if (r.phase, r.arm) == (phase.name, arm)]
             series = {metric: [cycle.values.get(metric) for cycle in cycles] for metric in metrics}
-            entries.append({"phase": phase.name, "arm": arm.value, "cycles": len(cycles), "post_unload": series})
+            entry = {"phase": phase.name, "arm": arm.value, "cycles": len(cycles), "post_unload": series}
+            if latencies:
+                entry["latency"] = {name: [cycle.latencies.get(name) for cycle in cycles] for name in latencies}
+            entries.append(entry)
     return entries
 
 

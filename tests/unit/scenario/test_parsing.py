@@ -387,19 +387,7 @@ LATER = {
     "measure": "measure: []\n" + ONE_PHASE,
     "amplify": "phases: [{phase: p, steps: [settle], amplify: 3}]\n",
     "gap": "phases: [{phase: p, steps: [settle], gap: 3}]\n",
-    "fresh": "phases: [{phase: p, steps: [settle], fresh: cycle}]\n",
     "via": "phases: [{phase: p, steps: [load: {model: m, via: grpc}]}]\n",
-    "every": "phases: [{phase: p, steps: [load: {model: m, every: 100}]}]\n",
-    "record": "phases: [{phase: p, steps: [load: {model: m, record: x}]}]\n",
-    "request": "phases: [{phase: p, steps: [request: {method: GET}]}]\n",
-    "put_file": "phases: [{phase: p, steps: [put_file: {}]}]\n",
-    "signal": "phases: [{phase: p, steps: [signal: {}]}]\n",
-    "repeat": "phases: [{phase: p, steps: [repeat: {times: 3}]}]\n",
-    "together": "phases: [{phase: p, steps: [together: {}]}]\n",
-    "version": "phases: [{phase: p, steps: [load: {model: m, expect: {version: 1}}]}]\n",
-    "not_log": "phases: [{phase: p, steps: [load: {model: m, expect: {not_log: x}}]}]\n",
-    "poll": "server: {mode: poll}\n" + ONE_PHASE,
-    "ulimits": "server: {ulimits: {}}\n" + ONE_PHASE,
 }
 
 
@@ -422,10 +410,16 @@ def test_when_a_track_starts_and_stops_and_how_often_it_runs():
     assert (plain.workers, plain.rate, plain.start, plain.stop) == (1, None, None, StopRule())
 
 
-def test_a_model_of_ones_own_is_for_a_later_version():
-    assert "models.x.path: found the key 'path', which is not in this version" in refusal(
-        "scenario: s\nmodels: {x: {path: ./m}}\n" + ONE_PHASE.replace("load: m", "load: x")
-    )
+def test_a_model_of_ones_own_is_looked_for_beside_the_file(tmp_path: Path):
+    (tmp_path / "customer" / "m").mkdir(parents=True)
+    file = tmp_path / "s.yaml"
+    text = "scenario: s\nmodels: {x: {path: ./customer/m, inputs: %s}}\n" + ONE_PHASE.replace("load: m", "load: x")
+    file.write_text(text % "zeros")
+    scenario = load_scenario(file, families=families())
+    assert (scenario.models["x"].path, scenario.folder) == ("./customer/m", tmp_path)
+    file.write_text(text % "inputs.npz")
+    with pytest.raises(ScenarioError, match=r"models.x.inputs: found no file at 'inputs.npz'"):
+        load_scenario(file, families=families())
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines():
@@ -565,7 +559,7 @@ def test_the_schema_holds_every_plugin_with_its_fields_and_help():
     shake = forms[-1]["properties"]["shake"]
     assert shake["description"] == "Shake a model."
     fields = shake["anyOf"][1]
-    assert list(fields["properties"]) == ["model", "pause", "expect", "deadline", "via"]
+    assert list(fields["properties"]) == ["model", "pause", "expect", "deadline", "via", "every", "record"]
     assert fields["properties"]["pause"]["description"] == "How long to wait, in between."
     assert fields["required"] == ["model"]
     assert "memory_growth" in schema["$defs"]["check"]["anyOf"][-1]["properties"]
