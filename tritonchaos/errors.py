@@ -10,6 +10,7 @@ TritonChaosError                 message says what, `hint` says what to do next,
 │   └── TargetNotLive            it was started and never became live
 ├── SamplerError                 a sampler that was open can no longer read
 ├── StoreError                   the run directory cannot be written or read
+├── RunBrokeOff                  a run that had begun cannot go on; what it would have shown is unknown
 └── PluginError                  a plug-in cannot be loaded or does not keep its protocol
 TritonChaosBug                   a defect of tritonchaos itself; nothing swallows it
 """
@@ -133,6 +134,12 @@ class StoreError(TritonChaosError):
     """The run directory cannot be written or read."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.USAGE
+
+
+class RunBrokeOff(TritonChaosError):
+    """A run whose server had started cannot go on, for a reason that is not the server's; nothing can be told of it."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.INCONCLUSIVE
 
 
 class PluginError(TritonChaosError):

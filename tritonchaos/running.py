@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from tritonchaos import __version__
 from tritonchaos.choosing import Chosen, choose, usable_target
-from tritonchaos.errors import UsageError
+from tritonchaos.errors import RunBrokeOff, TritonChaosError, UsageError
 from tritonchaos.judging import build_checkers, find_watch, judge_history
-from tritonchaos.observations import Event, PhaseFacts, RunFacts
-from tritonchaos.pbtxt import edit
+from tritonchaos.observations import Event, PhaseFacts, RunFacts, ServerStarted
 from tritonchaos.plugins import REPORTERS, Reporter, Target, Watch
+from tritonchaos.preflight import check_edits, check_shared_memory
 from tritonchaos.recording import Order, record
 from tritonchaos.scenario import Scenario, TargetEntry
 from tritonchaos.scenario_engine import Interrupt
-from tritonchaos.schedule import Schedule, ScheduledStep, expand
+from tritonchaos.schedule import Schedule, expand
 from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest
 from tritonchaos.summary import FinishedRun
 
@@ -102,7 +101,8 @@ def run(scenario: Scenario, options: RunOptions | None = None, interrupt: Interr
     interrupt = interrupt or Interrupt()
     chosen = choose(scenario, options.template_folders, options.usable)
     schedule = expand(scenario)
-    _check_edits(schedule, chosen)
+    check_edits(schedule, chosen.models, options.model_repository)
+    check_shared_memory(chosen)
     folder = _run_folder(scenario, options)
     facts = _facts(scenario, schedule, chosen, folder, options)
     watch = _watch(facts)
@@ -111,10 +111,38 @@ def run(scenario: Scenario, options: RunOptions | None = None, interrupt: Interr
             point_latest(folder)
         if options.announce is not None:
             options.announce(Announcement(scenario, schedule, chosen, folder, facts, watch))
-        order = Order(scenario, schedule, chosen, facts, options.model_repository, watch, options.observers)
-        with _time_limit(interrupt, options.max_time_s):
+        begun = _Begun()
+        observers: tuple[Callable[[Event], None], ...] = (begun, *options.observers)
+        order = Order(scenario, schedule, chosen, facts, options.model_repository, watch, observers)
+        with _time_limit(interrupt, options.max_time_s), _broke_off(begun, folder):
             record(order, store, interrupt)
-    return judge_folder(folder)
+    with _broke_off(begun, folder):
+        return judge_folder(folder)
+
+
+class _Begun:
+    """Sees whether the server of a run has started."""
+
+    def __init__(self) -> None:
+        self.is_so = False
+
+    def __call__(self, event: Event) -> None:
+        self.is_so = self.is_so or isinstance(event, ServerStarted)
+
+
+@contextmanager
+def _broke_off(begun: _Begun, folder: Path) -> Iterator[None]:
+    """Tell an error before the server started, which is the user's to mend, from a run that cannot go on."""
+    try:
+        yield
+    except TritonChaosError as error:
+        if not begun.is_so:
+            raise
+        hint = f"{error.hint}; " if error.hint else ""
+        raise RunBrokeOff(
+            f"the run broke off: {error.message}",
+            hint=f"{hint}`tritonchaos judge {folder}` judges what was recorded until then",
+        ) from error
 
 
 def _watch(facts: RunFacts) -> Watch | None:
@@ -189,30 +217,3 @@ def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path,
         metrics=tuple(scenario.sample.metrics),
         accept_known=options.accept_known,
     )
-
-
-def _check_edits(schedule: Schedule, chosen: Chosen) -> None:
-    """Try every edit of config.pbtxt on its text, so that a wrong field path is refused before anything starts."""
-    first = {name: _config_text(model.files) for name, model in chosen.models.items()}
-    texts = dict(first)
-    for step in _edits(schedule):
-        model = step.spec.model
-        if step.spec.name == "edit_config" and model in texts:
-            texts[model] = edit(texts[model], step.spec.fields["set"])
-        elif step.spec.name == "restore":
-            texts.update(first if model is None else {model: first[model]} if model in first else {})
-
-
-def _edits(schedule: Schedule) -> Iterator[ScheduledStep]:
-    """Steps in the order in which they run, with the first cycle of each arm standing for all."""
-    for phase in schedule.phases:
-        yield from phase.before()
-        for cycle in islice(phase.cycles(), phase.warm_up_cycles + 2):
-            yield from cycle.steps
-        yield from phase.steps()
-        yield from phase.after()
-
-
-def _config_text(files: Mapping[str, bytes | Path]) -> str:
-    content = files.get("config.pbtxt", b"")
-    return (content.read_bytes() if isinstance(content, Path) else content).decode("utf-8", "replace")
