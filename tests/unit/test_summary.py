@@ -3,7 +3,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import CONTROL, TREATMENT, failed_load, make_cycle, make_position, no_answer, refused, run
+from tests.builders import (
+    CONTROL,
+    TREATMENT,
+    failed_load,
+    make_cycle,
+    make_position,
+    make_step,
+    no_answer,
+    refused,
+    run,
+)
 from tritonchaos.errors import ExitCode
 from tritonchaos.observations import (
     Arm,
@@ -14,6 +24,7 @@ from tritonchaos.observations import (
     PhaseStopped,
     Reading,
     SettleWindow,
+    TrafficSummary,
 )
 from tritonchaos.summary import finish, printable, without_folders
 from tritonchaos.units import MIB
@@ -322,3 +333,16 @@ def test_a_short_phase_is_shown_whole():
     finished = finish(run().start().phase("p", TREATMENT, HOST, range(21)).history(), verdict(PASSED), 0)
     (block,) = finished.blocks
     assert (len(block.first), block.left_out, block.last) == (21, None, ())
+
+
+def test_what_ran_beside_the_main_track_is_noted():
+    one = make_step("infer", "busy", position=make_position("wrong", track="traffic"), observed={"late_ns": 20_000_000})
+    spec = one.spec
+    events = (
+        one,
+        TrafficSummary(9, 1, "wrong", "traffic", spec, 1000, 1000, 3, (1_000_000, 2_000_000, 7_000_000, 9_000_000)),
+        TrafficSummary(9, 1, "wrong", "traffic", spec, 1000, 1000, 0, (1_000_000, 2_000_000, 4_000_000, 5_000_000)),
+    )
+    finished = finish(run().start().add(*events).stop().history(phases=PHASES), Verdict(Status.PASS, (PASSED,), ()), 0)
+    told = "phase wrong, track traffic: infer busy 2001 times, 4 late, 99 % within 7 ms in every second"
+    assert told in finished.results["notes"]

@@ -15,6 +15,7 @@ from tritonchaos.observations import (
     ServerExited,
     ServerStarted,
     StepFinished,
+    TrafficSummary,
 )
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
@@ -36,6 +37,7 @@ class Hang:
     def check(self, history: History) -> Sequence[Assessment]:
         """Look for calls without an answer and models that stay on the way."""
         asked = sum(step.reply is not None for step in history.of(StepFinished))
+        asked += sum(summary.count for summary in history.of(TrafficSummary))
         findings = merge_findings(_findings(history))
         if findings:
             return [Assessment(_NAME, Status.FAIL, findings[0].title, findings=findings)]

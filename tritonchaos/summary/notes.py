@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tritonchaos.observations import (
@@ -15,6 +16,8 @@ from tritonchaos.observations import (
     PhaseSkipped,
     PhaseStopped,
     Reading,
+    StepFinished,
+    TrafficSummary,
 )
 from tritonchaos.post_unload import CycleReader, CycleReading, settle_quantum
 from tritonchaos.summary.table import phase_counts
@@ -24,6 +27,8 @@ from tritonchaos.units import format_seconds
 _STAND_INS: Final = frozenset({"planted", "python"})
 # Memory that a settle window waits for; resident memory and counts come and go for many other reasons.
 _AWAITED: Final = ("nvml_", "host_private")
+# Where `TrafficSummary.latency_ns` has the 99 % time.
+_AT_99_PERCENT: Final = 2
 
 
 def variant_sentences(variants: Mapping[str, str]) -> list[str]:
@@ -44,6 +49,7 @@ def notes(history: History, readings: Sequence[CycleReading]) -> list[str]:
         *_unavailable(facts.unavailable),
         *(f"metric {lost.metric} was lost at {_at(lost.t_ns)}: {lost.reason}" for lost in history.of(MetricLost)),
         *_phases(history, readings),
+        *_tracks(history),
         *_unsettled(readings),
         *_too_short(history),
         *_repeated(note.text for note in history.of(Note)),
@@ -73,6 +79,40 @@ def _phases(history: History, readings: Sequence[CycleReading]) -> Iterator[str]
     for count in phase_counts(readings):
         if count.warm_up:
             yield f"phase {count.phase}, {count.arm.value} arm: {count.warm_up} warm-up cycles are not judged"
+
+
+@dataclass(slots=True)
+class _Requests:
+    """What one step of a track did in all.
+
+    Attributes:
+        slowest_ns: The longest 99 % time of a second.
+    """
+
+    count: int = 0
+    late: int = 0
+    slowest_ns: int = 0
+
+
+def _tracks(history: History) -> Iterator[str]:
+    """Say for each step of each track beside the main one how often it ran, and how slow it was at worst."""
+    found: dict[tuple[str, str, str], _Requests] = {}
+    for event in history.events:
+        if isinstance(event, TrafficSummary):
+            requests = found.setdefault((event.phase, event.track, event.spec.label()), _Requests())
+            requests.count += event.count
+            requests.late += event.late
+            requests.slowest_ns = max(requests.slowest_ns, event.latency_ns[_AT_99_PERCENT])
+        elif isinstance(event, StepFinished) and event.position.track != "main":
+            key = (event.position.phase, event.position.track, event.spec.label())
+            requests = found.setdefault(key, _Requests())
+            requests.count += 1
+            requests.late += "late_ns" in event.observed
+    for (phase, track, label), requests in found.items():
+        late = f", {requests.late} late" if requests.late else ""
+        worst = format_seconds(requests.slowest_ns / 1e9)
+        slow = f", 99 % within {worst} in every second" if requests.slowest_ns else ""
+        yield f"phase {phase}, track {track}: {label} {requests.count} times{late}{slow}"
 
 
 def _unsettled(readings: Sequence[CycleReading]) -> Iterator[str]:

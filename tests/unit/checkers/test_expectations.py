@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import make_history, make_position, make_step, no_answer, ok, refused
 from tritonchaos.checkers.expectations import Expectations
-from tritonchaos.observations import Expectation, ServerExited
+from tritonchaos.observations import Expectation, ServerExited, TrafficSummary
 from tritonchaos.verdict import Status
 
 FAILS = Expectation(kind="fields", error="unexpected datatype")
@@ -125,3 +125,13 @@ def test_a_connection_that_broke_because_the_server_died_is_left_to_server_alive
     events = (make_step(reply=no_answer("reset")), ServerExited(2, make_position(), -11))
     assert only(*events, checks=BOTH).status is Status.PASS
     assert only(*events).status is Status.UNKNOWN
+
+
+def test_requests_that_were_only_counted_count():
+    step = make_step("infer", "busy", position=make_position(track="traffic"))
+    summary = TrafficSummary(9, 1, "p", "traffic", step.spec, 1000, 1000, 0, (1, 2, 3, 4))
+    assert only(step, summary).reason == "1001 steps, 0 not as expected"
+    refusal = make_step("infer", "busy", reply=refused(), position=make_position(track="traffic"))
+    found = only(refusal, TrafficSummary(9, 1, "p", "traffic", step.spec, 500, 0, 0, (1, 2, 3, 4)))
+    assert found.status is Status.FAIL
+    assert found.reason.startswith("501 steps, 501 not as expected")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tritonchaos.errors import StoreError, TritonChaosBug
-from tritonchaos.observations import Answer, Event, Expectation, Note, Position, StepFinished, StepSpec
+from tritonchaos.observations import Answer, Event, Expectation, Note, Position, StepFinished, StepSpec, TrafficSummary
 from tritonchaos.store.codecs import codec_for, layout_of
 from tritonchaos.store.interning import Interned, Interner
 from tritonchaos.store.layout import event_codec
@@ -23,7 +23,10 @@ json_objects = st.dictionaries(st.text(max_size=8), json_values, max_size=4)
 numbers = st.floats(allow_nan=False) | st.integers()
 expectations = st.builds(Expectation, within_s=st.none() | numbers)
 step_specs = st.builds(StepSpec, fields=json_objects, expect=expectations, deadline_s=numbers)
-special = {StepFinished: st.builds(StepFinished, spec=step_specs, observed=json_objects)}
+special = {
+    StepFinished: st.builds(StepFinished, spec=step_specs, observed=json_objects),
+    TrafficSummary: st.builds(TrafficSummary, spec=step_specs),
+}
 
 
 def through_bytes(value, kind: Any = Event, layout=None, written_layout=None):
