@@ -25,6 +25,7 @@ class EngineParts:
         started: Called after each start of the server, with metric -> why it cannot be read of it.
         keep_evidence: Keeps a text that is too long for a report, by name; returns its path within the run directory.
         restarts_at_most: How often a server that crashed or hangs is started again.
+        skipped_phases: Phase -> why this target leaves it out.
     """
 
     target: Target
@@ -45,6 +46,7 @@ class EngineParts:
     keep_evidence: Callable[[str, str], str]
     restarts_at_most: int = 20
     observers: Sequence[Observer] = ()
+    skipped_phases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
