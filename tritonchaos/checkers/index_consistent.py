@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from tritonchaos.expectation import error_text
 from tritonchaos.observations import Answer, Event, History, Probe, ServerExited, ServerStarted, StepFinished
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
 _NAME: Final = "index_consistent"
+_NOT_ALLOWED: Final = "explicit model load / unload is not allowed"
 _ON_THE_WAY: Final = frozenset({"LOADING", "UNLOADING"})
 
 
@@ -84,7 +86,8 @@ class _Follower:
         self.judged += 1
         if _states(probe) & _ON_THE_WAY:
             return
-        was_ready = before is not None and _is_ready(before)
+        # Where the server allows no load over its API (mode poll or none) it has loaded its models by itself.
+        was_ready = (before is not None and _is_ready(before)) or _NOT_ALLOWED in error_text(step.reply)
         wrong = _contradiction(step, step.reply.status, probe, was_ready)
         if wrong:
             yield _finding(step, wrong, probe)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tritonchaos.client import TritonClient, parse_index
-from tritonchaos.observations import Answer, NoAnswer, Probe, Reading, StepFinished
+from tritonchaos.observations import Answer, NoAnswer, Position, Probe, Reading, StepFinished
 from tritonchaos.plugins import ServerSettings, Workbench
 from tritonchaos.repository import ModelRepository
 from tritonchaos.scenario_engine.interrupt import Interrupt
@@ -148,12 +148,13 @@ class Track:
         if name == "load" and self._around.takes_loaded and status(finished.reply) == 200:
             self._around.measuring.take("loaded")
         if self._around.probes and is_answered and self._around.server.is_running:
-            self._around.journal.record(self._probe(finished, model))
+            self.probe(finished.position, model)
 
-    def _probe(self, finished: StepFinished, model: str) -> Probe:
+    def probe(self, position: Position, model: str) -> None:
+        """Record what the server says of a model and of itself."""
         client = self._bench.client
-        return Probe(
-            position=finished.position,
+        probe = Probe(
+            position=position,
             t_ns=self._around.journal.now_ns(),
             model=model,
             index=parse_index(client.index(_ASK_S)),
@@ -162,3 +163,4 @@ class Track:
             live=status(client.live(_ASK_S)),
             ready=status(client.ready(_ASK_S)),
         )
+        self._around.journal.record(probe)

@@ -16,14 +16,31 @@ def apply(scheduled: Scheduled, track: Track, around: Surroundings) -> list[Step
     if isinstance(scheduled, ScheduledStep):
         return [track.apply(scheduled)]
     finished = _run_together(scheduled, around)
-    loaded = any(step.spec.name == "load" and _is_good(step) for step in finished)
-    if loaded and finished[0].position.track == "main":
-        around.measuring.take("loaded")
+    if finished[0].position.track == "main":
+        _look_after(finished, track, around)
     return finished
 
 
+def _look_after(finished: list[StepFinished], track: Track, around: Surroundings) -> None:
+    """Take the reading and the probes of the whole group when all of it is done.
+
+    What the index says between two calls that are both under way is nobody's promise. So a model that several steps of
+    the group have touched is probed at the first of them to end: a probe is held against the step that ended last.
+    """
+    if any(step.spec.name == "load" and _is_good(step) for step in finished):
+        around.measuring.take("loaded")
+    if not around.probes or not around.server.is_running:
+        return
+    touched: dict[str, list[StepFinished]] = {}
+    for step in finished:
+        if step.spec.name in ("load", "unload") and step.spec.model is not None:
+            touched.setdefault(step.spec.model, []).append(step)
+    first = min(finished, key=lambda step: step.t_ns)
+    for model, steps in touched.items():
+        track.probe((steps[0] if len(steps) == 1 else first).position, model)
+
+
 def _run_together(group: ScheduledTogether, around: Surroundings) -> list[StepFinished]:
-    # No probes: what the index says between two calls that are both under way is nobody's promise.
     alone = replace(around, probes=False, takes_loaded=False)
     finished: dict[int, StepFinished] = {}
     errors: list[BaseException] = []

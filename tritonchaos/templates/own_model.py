@@ -60,13 +60,23 @@ class OwnModel(ServedModel):
                 hint="write inputs and outputs into it; what Triton completes by itself is not seen here",
             )
         if not self.given:
-            made = ServedModel.make_inputs(self, random, batch, shape)
-            return {name: _zeros_like(values) for name, values in made.items()} if self.zeros else made
+            return self._zeros(batch, shape) if self.zeros else ServedModel.make_inputs(self, random, batch, shape)
         if batch is not None or shape is not None:
             raise ScenarioError(
                 f"the inputs of model {self.name} come from a file and have their shape", hint="use inputs: random"
             )
         return dict(self.given)
+
+    def _zeros(self, batch: int | None, shape: Sequence[int] | None) -> dict[str, NDArray[Any]]:
+        """Make the smallest inputs: a batch of one, and 1 for every open dimension."""
+        front = (1,) if self.max_batch_size else ()
+        front = front if batch is None else (batch,)
+        return {
+            tensor.name: _zeros_of(
+                tensor.datatype, (*front, *(shape or ((1 if dim < 0 else dim) for dim in tensor.dims)))
+            )
+            for tensor in self.inputs
+        }
 
     def expected(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Give the outputs of the scenario's file; {} without one."""
@@ -158,10 +168,14 @@ def _needs_gpu(config: Any, machine: Machine) -> bool:
     return machine.has_gpu and backend in _GPU_BY_ITSELF and kinds <= {"KIND_AUTO"}
 
 
-def _zeros_like(values: NDArray[Any]) -> NDArray[Any]:
+def _smallest(dims: Sequence[int]) -> tuple[int, ...]:
+    return tuple(1 if dim < 0 else dim for dim in dims)
+
+
+def _zeros_of(datatype: str, shape: tuple[int, ...]) -> NDArray[Any]:
     import numpy as np
 
-    return np.full(values.shape, b"", dtype=object) if values.dtype == object else np.zeros_like(values)
+    return np.full(shape, b"", dtype=object) if datatype == "BYTES" else np.zeros(shape, dtype=numpy_dtype(datatype))
 
 
 # --- files of tensors ----------------------------------------------------------------------------
