@@ -18,7 +18,7 @@ class Leftover:
     """One thing that a run left behind.
 
     Attributes:
-        kind: "process", "shm" or "scratch".
+        kind: "process", "shm", "scratch", or "model": put into the repository of a server that is not ours.
         what: Process id, shared memory name or folder.
         start_ticks: Of a process; it is only ended if this still matches, since process ids are used again.
     """
@@ -60,6 +60,12 @@ def _of_run(folder: Path) -> Iterator[Leftover]:
         yield Leftover(folder.name, "shm", region.name)
     if scratch.exists():
         yield Leftover(folder.name, "scratch", str(scratch))
+    staging = remembered.get("staging", "")
+    if staging and Path(staging).exists():
+        yield Leftover(folder.name, "scratch", staging)
+    for place, inode in remembered.get("shared_models", {}).items():
+        if Path(place).is_dir() and Path(place).stat().st_ino == inode:
+            yield Leftover(folder.name, "model", place)
 
 
 def remove(leftover: Leftover) -> None:

@@ -104,15 +104,19 @@ def _open_repository(order: Order, launch: LaunchSpec, archive: Path) -> ModelRe
 
 
 def _fill(repository: ModelRepository, order: Order, store: RunStore) -> None:
-    """Lay out the models; what is put into a shared folder is remembered first, for clean-up after a kill."""
+    """Lay out the models; what is put into a shared folder is remembered, for clean-up after a kill."""
     if repository.is_shared:
-        names = sorted(order.chosen.models)
-        store.remember("shared_repository", {"folder": str(repository.root), "models": names})
+        store.remember("staging", str(repository.staging))
         store.commit()
     if order.model_repository is not None:
         repository.copy_from(order.model_repository)
     for name, model in order.chosen.models.items():
         repository.add(name, model.files)
+    if repository.is_shared:
+        # With the folders' numbers, so that a folder that somebody makes later is never taken for ours.
+        folders = {str(place): place.stat().st_ino for place in map(repository.model_dir, repository.models())}
+        store.remember("shared_models", folders)
+        store.commit()
 
 
 class _Started:
@@ -131,7 +135,7 @@ class _Started:
         )
         self._store.update_facts(self._facts)
         stat = read_stat(running.pid) if running.pid is not None else None
-        if stat is not None:
+        if stat is not None and running.is_ours:  # what is remembered is ended by clean-up
             self._store.remember("server", {"pid": stat.pid, "start_ticks": stat.start_ticks})
         self._store.commit()
 

@@ -58,6 +58,16 @@ def test_a_missing_model_file_is_a_hang_and_the_server_will_not_stop(tmp_path: P
     assert any("LOADING" in line for line in hang["evidence"])
 
 
+def test_a_model_from_sent_files_is_served_but_not_in_the_index(tmp_path: Path) -> None:
+    called = run_scenario("override-load", tmp_path)
+    assert called.exit_code == 1, called.shown()
+    assert called.kinds() == {"wrong_state"}, called.shown()
+    titles = {finding["title"] for finding in called.findings("wrong_state")}
+    assert any(title.startswith("load ident answered 200, but the model is not READY") for title in titles), titles
+    statuses = {a["checker"]: a["status"] for a in called.results["assessments"]}
+    assert statuses["expectations"] == "pass", "it was loaded, answered rightly and unloaded"
+
+
 def test_after_a_failed_reload_the_server_will_not_stop(tmp_path: Path) -> None:
     called = run_scenario("failed-reload", tmp_path)
     assert called.exit_code == 1, called.shown()

@@ -66,6 +66,11 @@ class ModelRepository:
         self._lock = RLock()
 
     @property
+    def staging(self) -> Path:
+        """Folder that files are written in before they are renamed into the root."""
+        return self._staging
+
+    @property
     def root(self) -> Path:
         """The live repository folder, absolute."""
         return self._root
