@@ -77,7 +77,7 @@ class OpenProcess:
         waiting = [(self.pid, 0)]
         while waiting:
             key = waiting.pop()
-            threads = self._threads[key] = kept.pop(key, None) or _Threads(key[0])
+            threads = self._threads[key] = kept.pop(key) if key in kept else _Threads(key[0])
             for stat in filter(None, map(read_stat, threads.children())):
                 found.append(stat)
                 waiting.append((stat.pid, stat.start_ticks))

@@ -116,7 +116,9 @@ class Panel:
             self._seen[id(sampler)].update(read)
             values.update(read)
         # A lost metric stays lost: values that come back later would hide the gap.
-        return {metric: value for metric, value in values.items() if metric not in self.lost}
+        for metric in self.lost:
+            values.pop(metric, None)
+        return values
 
     def notes(self) -> list[str]:
         return [note for sampler in self._samplers for note in sampler.notes()]
@@ -254,11 +256,7 @@ class Sampling:
     def _sample_until_stopped(self) -> None:
         started_ns = self._clock_ns()
         fast, slow = Pace(FAST_INTERVAL_NS, started_ns), Pace(SLOW_INTERVAL_NS, started_ns)
-        while not self._is_stopping:
-            # A third of the time of waiting for an event; who stops the thread waits for one interval at most.
-            time.sleep(max(0, fast.due_ns - self._clock_ns()) / _SECOND_NS)
-            if self._is_stopping:
-                return
+        while self._waits_until(fast.due_ns):
             if self._is_settling:
                 fast.advance(self._clock_ns())
                 continue
@@ -268,6 +266,15 @@ class Sampling:
             if is_slow_due:
                 slow.advance(now_ns)
             self._missed += fast.advance(now_ns)
+
+    def _waits_until(self, due_ns: int) -> bool:
+        """Wait; False once the thread is to stop.
+
+        Sleeping costs less than waiting for an event does, and who stops the thread waits for one interval at most.
+        """
+        if not self._is_stopping:
+            time.sleep(max(0, due_ns - self._clock_ns()) / _SECOND_NS)
+        return not self._is_stopping
 
     def _sample_once(self, group: Group) -> None:
         with self._lock:

@@ -66,7 +66,9 @@ class HostSampler:
         values = self._read_files(group)
         if self._server is not None:
             values.update(_read_process(self._server, group))
-        return {metric: value for metric, value in values.items() if metric not in self._unavailable}
+        for metric in self._unavailable:
+            values.pop(metric, None)
+        return values
 
     def quanta(self) -> Mapping[str, int]:
         sizes = dict.fromkeys((*_OF_PROCESS, *_FILE_BYTES), 1)
