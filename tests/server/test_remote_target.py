@@ -63,6 +63,15 @@ def test_a_planted_leak_is_found_with_its_size(local_server: LocalServer, tmp_pa
     assert is_as_it_was(local_server)
 
 
+def test_the_command_line_names_it(local_server: LocalServer, tmp_path: Path) -> None:
+    folder = f"target[0].remote.repository={local_server.launch.repository}"
+    called = run_scenario("planted-leak", tmp_path, "--url", local_server.running.url, "--set", folder)
+    assert called.exit_code == 1, called.shown()
+    assert called.results["target"]["target"] == "remote"
+    assert called.kinds() == {"leak"}, called.shown()
+    assert is_as_it_was(local_server)
+
+
 def test_failed_load_gives_its_memory_back(local_server: LocalServer, tmp_path: Path) -> None:
     called = run_remote("failed-load", local_server, tmp_path, repository=str(local_server.launch.repository))
     assert called.exit_code == 0, called.shown()
