@@ -202,7 +202,7 @@ class _Set:
         if self._options.out is None:
             point_latest(self._folder)
         try:
-            for planned, folder in zip(self._planned, _folder_names(self._planned), strict=True):
+            for planned, folder in zip(self._planned, folder_names(self._planned), strict=True):
                 self._add(self._one(planned, folder))
         except BaseException as error:
             self._rest_not_run("interrupted" if isinstance(error, KeyboardInterrupt) else "the set broke off")
@@ -248,7 +248,7 @@ class _Set:
         return document
 
 
-def _folder_names(planned: Sequence[Planned]) -> Iterator[str]:
+def folder_names(planned: Sequence[Planned]) -> Iterator[str]:
     """Name a folder for each run: the scenario's name, the number of the cell, and what keeps them apart."""
     taken: set[str] = set()
     cells: dict[str, int] = {}
