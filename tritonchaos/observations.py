@@ -154,7 +154,7 @@ class ServerStarted:
 
 @dataclass(frozen=True, slots=True)
 class ServerStopped:
-    """We stopped the server.
+    """We stopped the server, or took our leave of one that is not ours.
 
     Attributes:
         signal: The last signal that was sent, such as "SIGTERM" or "SIGKILL".
@@ -169,6 +169,11 @@ class ServerStopped:
     forced: bool
     exit_timeout_expired: bool
     elapsed_ns: int
+
+    @property
+    def is_left_running(self) -> bool:
+        """It was not ours to stop: no signal was sent, and nothing is known of an end."""
+        return self.signal == "" and self.exit_code is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,8 @@ def _is_undocumented(history: History) -> bool:
 
 def _left_behind(history: History, growing: set[str | None]) -> Iterator[Assessment]:
     """Report what stayed after the server's end, one finding per kind; what was seen to grow is not told twice."""
-    if not any(True for _ in history.of(ServerStopped)) and not any(True for _ in history.of(ServerExited)):
+    has_stopped = any(not stop.is_left_running for stop in history.of(ServerStopped))
+    if not has_stopped and not any(True for _ in history.of(ServerExited)):
         return
     groups: dict[tuple[str, bool], list[Left]] = {}
     for event in history.of(Left):

@@ -52,7 +52,7 @@ class ServerAlive:
         stops = list(history.of(ServerStopped))
         if len(stops) < starts:
             return [Assessment(_NAME, Status.UNKNOWN, "no crash was seen, but how the server ended is not recorded")]
-        if all(stop.signal == "" and stop.exit_code is None for stop in stops):
+        if all(stop.is_left_running for stop in stops):
             return [Assessment(_NAME, Status.PASS, "no crash; the server is not ours to stop, and was left running")]
         took = format_seconds(max(stop.elapsed_ns for stop in stops) / 1e9)
         return [Assessment(_NAME, Status.PASS, f"{starts} starts, no crash; stopped within {took}")]

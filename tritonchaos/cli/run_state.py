@@ -176,6 +176,8 @@ def _line(event: Event) -> str | None:
     if isinstance(event, ServerStarted):
         pid = f"pid {event.pid}, " if event.pid is not None else ""
         return f"server is live at {event.url} ({pid}after {format_seconds(event.boot_ns / 1e9)})"
+    if isinstance(event, ServerStopped) and event.is_left_running:
+        return "the models were unloaded; the server runs on"
     if isinstance(event, ServerStopped):
         how = "after SIGKILL" if event.forced else "by itself after SIGTERM" if event.signal else "(it had ended)"
         return f"server stopped {how} in {format_seconds(event.elapsed_ns / 1e9)}"

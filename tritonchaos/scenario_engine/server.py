@@ -149,6 +149,9 @@ class ServerLife:
         """
         if self._running is None:
             return
+        if not self.is_ours and self._has_vanished():
+            # It ended after its last answer; "left running" would be untrue.
+            self._journal.record(ServerExited(self._journal.now_ns(), None, None))
         log_start = log_size(self._launch.log_file)
         self.gate.close(_DRAIN_S)
         began = time.monotonic_ns()

@@ -168,6 +168,10 @@ def test_nothing_stayed_behind():
     assert [a.status for a in after_end()] == [Status.PASS, Status.PASS]
 
 
+def test_of_a_server_that_runs_on_nothing_is_said_about_its_end():
+    assert [a.metric for a in after_end(signal="", exit_code=None)] == ["server_fds"]
+
+
 def test_what_stayed_behind_is_one_finding_per_kind():
     left = [Left(9, "shm", f"tc_1_{n}", 4096) for n in range(10)] + [
         Left(9, "process", "triton_python_backend_stub", 0)

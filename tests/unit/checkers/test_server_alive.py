@@ -28,6 +28,11 @@ def test_a_server_that_lives_until_it_is_told_to_stop_passes():
     assert (found.status, found.reason) == (Status.PASS, "1 starts, no crash; stopped within 1 ms")
 
 
+def test_a_server_that_is_not_ours_passes_when_it_is_left_running():
+    found = only(run().start().stop(signal="", exit_code=None))
+    assert (found.status, "left running" in found.reason) == (Status.PASS, True)
+
+
 def test_no_server_is_unknown():
     assert only(run()).status is Status.UNKNOWN
 
