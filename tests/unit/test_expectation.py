@@ -77,3 +77,33 @@ def test_what_was_found_and_expected_is_said():
 )
 def test_the_error_text_is_the_json_member_or_the_whole_body(body, text):
     assert error_text(Answer(400, body, 1)) == text
+
+
+@pytest.mark.parametrize(
+    ("observed", "expect", "kind"),
+    [
+        ({"versions": ["1", "2"]}, fields(version=("2", "1")), None),
+        ({"versions": ["1"]}, fields(version=("1", "2")), "version"),
+        ({"versions": ["1", "3"]}, fields(version=("1",)), "version"),
+        ({}, fields(version=("1",)), "version"),
+        ({"answered_by": ["2"], "versions": ["1", "2"]}, fields(version=("2", "3")), None),
+        ({"answered_by": ["1", "2"], "versions": ["1"]}, fields(version=("1",)), "version"),
+        ({"log": "one\ntwo words\n"}, fields(log="two w"), None),
+        ({"log": "one\ntwo"}, fields(log="one.*two"), "log"),
+        ({}, fields(log="one"), "log"),
+        ({"log": "one\ntwo"}, fields(not_log="three"), None),
+        ({"log": "one\ntwo"}, fields(not_log="^two"), "log"),
+        ({"processes": {"stub": 1, "server": 1}}, fields(processes={"stub": 1}), None),
+        ({"processes": {"stub": 2}}, fields(processes={"stub": 1}), "processes"),
+        ({"processes": {}}, fields(processes={"stub": 0}), "processes"),
+        ({"live": 200, "ready": 400}, fields(live=True, ready=False), None),
+        ({"live": 400}, fields(live=True), "health"),
+        ({"ready": 200}, fields(ready=False), "health"),
+        ({"live": None}, fields(live=True), "health"),
+        ({"signalled": 0}, Expectation(), "no_process"),
+        ({"signalled": 2}, Expectation(), None),
+    ],
+)
+def test_what_was_looked_at_after_the_step_is_held_against_the_expectation(observed, expect, kind):
+    found = unmet(make_step(observed=observed, expect=expect))
+    assert (None if found is None else found.kind) == kind

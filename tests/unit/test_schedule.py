@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from tritonchaos.observations import Arm, Position
 from tritonchaos.plugins import Contract, Registry, Workbench
 from tritonchaos.scenario import Families, parse_scenario
-from tritonchaos.schedule import Cycle, Schedule, ScheduledPhase, ScheduledStep, describe, expand
+from tritonchaos.schedule import (
+    Cycle,
+    Schedule,
+    ScheduledPhase,
+    ScheduledStep,
+    ScheduledTogether,
+    describe,
+    expand,
+    plain,
+)
 
 # No deadline: how long an example takes says nothing about the schedule.
 calm = settings(deadline=None, max_examples=30)
@@ -209,3 +218,125 @@ def test_describe_shows_the_first_cycles_and_what_is_expected():
     assert "  cycle 2 (control)" in lines and "  cycle 3 (control)" not in lines
     assert "  … and so on, up to 7 cycles" in lines
     assert lines == list(describe(schedule(ONE_ARM)))
+
+
+# --- repeat, together, every, fresh ---------------------------------------------------------------
+
+
+def test_repeat_is_written_out_and_every_step_has_a_number_of_its_own():
+    inner = "repeat: {times: 2, steps: [mark: c]}"
+    phase = only(f"  - {{phase: p, steps: [mark: a, repeat: {{times: 2, steps: [mark: b, {inner}]}}, mark: d]}}")
+    steps = list(plain(phase.steps()))
+    assert marks(steps) == ["a", "b", "c", "c", "b", "c", "c", "d"]
+    assert [step.position.step_number for step in steps] == list(range(8))
+
+
+def test_a_repeat_of_a_billion_is_not_written_out_at_once():
+    phase = only("  - {phase: p, steps: [repeat: {times: 1000000000, steps: [mark: a, mark: b]}, mark: c]}")
+    first = list(islice(phase.steps(), 3))
+    assert marks(plain(first)) == ["a", "b", "a"]
+    assert len(list(describe(schedule("  - {phase: p, steps: [repeat: {times: 99999, steps: [mark: a]}]}")))) < 60
+
+
+def test_steps_together_are_one_group_with_numbers_of_their_own():
+    phase = only("  - {phase: p, steps: [mark: a, together: {gap: 5ms, steps: [mark: b, mark: c]}, mark: d]}")
+    _, group, last = phase.steps()
+    assert isinstance(group, ScheduledTogether)
+    assert group.gap_s == 0.005
+    assert [(step.step.text, step.position.step_number) for step in group.steps] == [("b", 1), ("c", 2)]
+    assert isinstance(last, ScheduledStep) and last.position.step_number == 3
+
+
+def test_every_counts_cycles_and_leaves_the_numbers_of_the_others_alone():
+    phase = only(
+        "  - {phase: p, cycles: 6, warm_up_cycles: 1, each: [{mark: {text: third, every: 3}}, mark: always,"
+        " {together: {every: 2, steps: [mark: x]}}]}"
+    )
+    seen = [marks(plain(cycle.steps)) for cycle in phase.cycles()]
+    assert seen == [
+        ["always"],
+        ["always"],
+        ["always", "x"],
+        ["third", "always"],
+        ["always", "x"],
+        ["always"],
+        ["third", "always", "x"],
+    ]
+    numbers = {step.step.text: step.position.step_number for c in phase.cycles() for step in plain(c.steps)}
+    assert numbers == {"third": 0, "always": 1, "x": 2}
+
+
+@calm
+@given(seed=st.integers(0, 2**32))
+def test_every_treats_both_arms_alike(seed: int):
+    phase = only(
+        """
+  - phase: p
+    cycles: 8
+    arms:
+      control: {each: [mark: c, {mark: {text: ce, every: 4}}]}
+      treatment: {each: [mark: t, {mark: {text: te, every: 4}}]}
+""",
+        seed,
+    )
+    told = Counter(mark for cycle in phase.cycles() for mark in marks(plain(cycle.steps)))
+    assert told == {"c": 8, "t": 8, "ce": 2, "te": 2}
+
+
+def test_every_counts_the_rounds_of_a_track():
+    track = only(
+        "  - {phase: p, steps: [mark: x], meanwhile: [{track: t, each: [{mark: {text: s, every: 2}}]}]}"
+    ).tracks[0]
+    assert [marks(plain(track.iteration(number))) for number in range(4)] == [[], ["s"], [], ["s"]]
+
+
+FRESH = """
+  - {{phase: a, cycles: 2, each: [mark: a]}}
+  - {{phase: b, {server} cycles: 2, before: [mark: bb], each: [mark: b], after: [mark: ba]}}
+  - {{phase: c, steps: [mark: c]}}
+"""
+
+
+def restarts(text: str, top: str = "") -> list[tuple[list[str], list[list[str]]]]:
+    steps: Registry[Any] = Registry("steps")
+    steps.register(Mark)
+    whole = parse_scenario(f"scenario: s\n{top}phases:\n{text}", "s.yaml", families=Families(steps=steps))
+    return [
+        (
+            [step.spec.fields["because"] for step in phase.restart()],
+            [[step.spec.name for step in plain(cycle.steps)] for cycle in phase.cycles()],
+        )
+        for phase in expand(whole).phases
+    ]
+
+
+def test_without_fresh_there_is_one_server():
+    assert [because for because, _ in restarts(FRESH.format(server=""))] == [[], [], []]
+
+
+def test_a_fresh_server_for_each_phase_but_the_first():
+    found = restarts(FRESH.format(server=""), "server: {fresh: phase}\n")
+    assert [because for because, _ in found] == [[], ["fresh: phase"], ["fresh: phase"]]
+
+
+def test_a_fresh_server_for_each_cycle_of_one_phase():
+    found = restarts(FRESH.format(server="server: {fresh: cycle},"))
+    assert [because for because, _ in found] == [[], ["fresh: cycle"], []]
+    assert found[1][1] == [["restart_server", "mark"]] * 2
+    assert found[0][1] == [["mark"]] * 2
+
+
+def test_other_server_options_mean_a_restart_before_the_phase_and_one_after_it():
+    text = FRESH.format(server="server: {flags: {log-verbose: 1}},")
+    because = [because for because, _ in restarts(text)]
+    assert because == [[], ["other server options in this phase"], ["other server options in this phase"]]
+    phase = schedule(text).phases[1]
+    (restart,) = phase.restart()
+    assert restart.step.settings.flags == {"log-verbose": 1}
+    numbers = [step.position.step_number for step in plain([*phase.restart(), *phase.before(), *phase.after()])]
+    assert numbers == [0, 1, 2]
+
+
+def test_the_same_options_once_more_mean_no_restart():
+    text = FRESH.format(server="server: {flags: {a: 1}},")
+    assert [because for because, _ in restarts(text, "server: {flags: {a: 1}}\n")] == [[], [], []]

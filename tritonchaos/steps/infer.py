@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from tritonchaos.errors import ScenarioError
-from tritonchaos.observations import Answer, Reply
+from tritonchaos.observations import Answer, JsonValue, Reply
 from tritonchaos.plugins import STEPS, Contract, Workbench
 
 if TYPE_CHECKING:
@@ -22,9 +22,19 @@ if TYPE_CHECKING:
     from tritonchaos.client import TritonClient
     from tritonchaos.templates import ServedModel
 
+
+def _one_or_more(value: JsonValue) -> JsonValue:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _schema(least: int) -> WithJsonSchema:
+    number = {"type": "integer", "minimum": least}
+    return WithJsonSchema({"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]})
+
+
 Size = Annotated[int, Field(ge=0, le=1 << 31)]
-Batch = Annotated[int, Field(ge=1, le=1 << 20)]
-Workers = Annotated[int, Field(ge=1, le=256)]
+Batches = Annotated[tuple[Annotated[int, Field(ge=1, le=1 << 20)], ...], BeforeValidator(_one_or_more), _schema(1)]
+Workers = Annotated[tuple[Annotated[int, Field(ge=1, le=256)], ...], BeforeValidator(_one_or_more), _schema(1)]
 # The JSON part of a response, which comes first, names the version; the tensors behind it may be gigabytes.
 _HEADER_BYTES: Final = 1 << 16
 
@@ -54,9 +64,13 @@ class Infer:
     model: str
     count: int = 1
     version: str = ""
-    batch: Batch | Annotated[tuple[Batch, ...], Field(min_length=1)] | None = None
-    shapes: Annotated[tuple[tuple[Size, ...], ...], Field(min_length=1)] | None = None
-    concurrency: Workers | Annotated[tuple[Workers, ...], Field(min_length=1)] = 1
+    batch: Batches = ()
+    shapes: tuple[tuple[Size, ...], ...] = ()
+    concurrency: Workers = (1,)
+
+    def __post_init__(self) -> None:
+        if not self.concurrency:
+            raise ValueError("found an empty list of concurrency, expected a number of clients")
 
     def apply(self, bench: Workbench) -> Reply:
         """Send the requests; the reply is the bad one, else the slowest of the last combination, without its body.
@@ -84,12 +98,11 @@ class Infer:
         return Answer(reply.status, b"", reply.elapsed_ns) if isinstance(reply, Answer) and is_200 else reply
 
     def _is_swept(self) -> bool:
-        return sum(1 for _ in itertools.islice(self._sweep(), 2)) > 1
+        return max(len(self.batch), 1) * max(len(self.shapes), 1) * len(self.concurrency) > 1
 
     def _sweep(self) -> Iterator[_Point]:
-        shapes = self.shapes or (None,)
-        for batch, shape, workers in itertools.product(_listed(self.batch), shapes, _listed(self.concurrency)):
-            yield _Point(batch, shape, workers or 1)
+        for batch, shape, workers in itertools.product(self.batch or (None,), self.shapes or (None,), self.concurrency):
+            yield _Point(batch, shape, workers)
 
     def _at(self, point: _Point, served: ServedModel, bench: Workbench) -> list[_Result]:
         """Send the requests of one combination; the inputs of every client are made first, in order."""
@@ -214,10 +227,6 @@ def _version(reply: Reply) -> str:
         return str(front["model_version"])
     except (ValueError, KeyError, TypeError):
         return ""
-
-
-def _listed(values: int | Sequence[int] | None) -> Sequence[int | None]:
-    return (values,) if values is None or isinstance(values, int) else tuple(values)
 
 
 def first_mismatch(outputs: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]) -> str | None:

@@ -366,3 +366,57 @@ def test_threads_edit_one_after_the_other(repository, tmp_path):
         list(pool.map(lambda n: repository.edit_config("ident", {f'parameters["{n}"].string_value': "x"}), range(20)))
     assert repository.config_text("ident").count("string_value") == 20
     assert [line["number"] for line in edits(tmp_path)] == list(range(1, 22))
+
+
+# --- files and versions that come and go ----------------------------------------------------------
+
+
+def test_a_file_is_put_in_place_of_another_and_restored(repository, tmp_path):
+    repository.add("ident", FILES)
+    before = contents(repository.model_dir("ident"))
+    inode = (repository.model_dir("ident") / "1/model.bin").stat().st_ino
+    source = tmp_path / "weights"
+    source.write_bytes(b"other")
+    repository.put_file("ident", "1/model.bin", b"\xff")
+    repository.put_file("ident", "3/deep/new.bin", source)
+    changed = contents(repository.model_dir("ident"))
+    assert (changed["1/model.bin"], changed["3/deep/new.bin"]) == (b"\xff", b"other")
+    assert (repository.model_dir("ident") / "1/model.bin").stat().st_ino != inode
+    assert source.read_bytes() == b"other"
+    repository.restore("ident")
+    assert contents(repository.model_dir("ident")) == before
+    assert [edit["label"] for edit in edits(tmp_path)].count("put_file-ident") == 2
+
+
+@pytest.mark.parametrize("path", ["../x", "1", "config.pbtxt/x", "", "/x"])
+def test_a_file_can_be_put_only_where_a_file_can_be(repository, path):
+    repository.add("ident", FILES)
+    before = contents(repository.model_dir("ident"))
+    with pytest.raises(ScenarioError):
+        repository.put_file("ident", path, b"")
+    assert contents(repository.model_dir("ident")) == before
+
+
+def test_a_file_is_put_only_into_a_model_that_is_known(repository):
+    with pytest.raises(ScenarioError, match="not in this repository"):
+        repository.put_file("other", "1/x", b"")
+
+
+def test_a_version_is_copied_once_and_taken_away_by_restore(repository):
+    repository.add("ident", FILES)
+    before = contents(repository.model_dir("ident"))
+    repository.add_version("ident", "7", "1")
+    repository.add_version("ident", "7", "1")
+    found = contents(repository.model_dir("ident"))
+    assert (found["7/model.bin"], found["7/sub/weights.bin"]) == (b"\0\1", b"w")
+    assert "it has: 1, 2, 7" in str(hint_of(lambda: repository.add_version("ident", "8", "9")))
+    with pytest.raises(ScenarioError, match="has a version 2 already"):
+        repository.add_version("ident", "2", "1")
+    repository.restore("ident")
+    assert contents(repository.model_dir("ident")) == before
+
+
+def hint_of(call) -> str:
+    with pytest.raises(ScenarioError) as error:
+        call()
+    return error.value.hint

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import Arm, Expectation
 from tritonchaos.plugins import STEPS, Contract, Registry, Seconds, Workbench, load_plugins
-from tritonchaos.scenario import Families, Scenario, build_plugin, json_schema, load_scenario, parse_scenario
+from tritonchaos.scenario import Families, Scenario, StepEntry, build_plugin, json_schema, load_scenario, parse_scenario
 from tritonchaos.scenario.track_rules import StartRule, StopRule
 from tritonchaos.shipped import shipped_folder
 
@@ -203,6 +203,13 @@ phases:
         ("any", Expectation("any")),
         ("{status: 400}", Expectation("fields", status=(400,))),
         ("{status: [400, 500], within: 250ms}", Expectation("fields", status=(400, 500), within_s=0.25)),
+        ("{version: 2}", Expectation("fields", version=("2",))),
+        (
+            "{version: [1, '2'], log: a, not_log: b, processes: {stub: 0}, live: true, ready: no}",
+            Expectation(
+                "fields", version=("1", "2"), log="a", not_log="b", processes={"stub": 0}, live=True, ready=False
+            ),
+        ),
         ("{state: {m: ABSENT}, reason: unloaded}", Expectation("fields", state={"m": "ABSENT"}, reason="unloaded")),
     ],
 )
@@ -217,6 +224,33 @@ def test_the_three_forms_of_a_step_are_the_same_step():
     assert entries[0].spec.fields == {"model": "m", "pause": 1.0}
     assert entries[0].spec.undocumented
     assert entries[0].spec.model == "m"
+
+
+def test_server_options_of_a_phase_are_laid_over_those_of_the_file():
+    scenario = parse(
+        HEAD
+        + "server: {flags: {a: 1, b: 2}, env: {X: x}, ulimits: {nofile: 99, as: 8GiB, core: unlimited}}\n"
+        + "phases: [{phase: p, server: {flags: {b: 3}, env: {X: null}, fresh: phase}, steps: [settle]}]\n"
+    )
+    own = scenario.phases[0].server.over(scenario.server)
+    assert (own.flags, own.env, own.fresh) == ({"a": 1, "b": 3}, {"X": None}, "phase")
+    assert own.settings().ulimits == {"nofile": 99, "as": 8 * 1024**3, "core": -1}
+    assert scenario.server.fresh == "run"
+
+
+def test_a_server_that_polls_may_be_asked_what_it_refuses():
+    text = HEAD + "server: {mode: poll}\nphases: [{phase: p, steps: [load: {model: m, expect: {status: 503}}]}]\n"
+    assert parse(text).server.mode == "poll"
+
+
+def test_a_file_to_put_is_found_beside_the_scenario_and_recorded_as_written(tmp_path: Path):
+    (tmp_path / "broken.py").write_text("def (")
+    file = tmp_path / "s.yaml"
+    file.write_text(steps("put_file: {model: m, path: 1/model.py, from: broken.py}"))
+    entry = load_scenario(file, families=families()).phases[0].steps[0]
+    assert isinstance(entry, StepEntry)
+    assert entry.step.source == str(tmp_path / "broken.py")
+    assert entry.spec.fields["from"] == "broken.py"
 
 
 def test_models_of_a_users_repository_may_be_used():
@@ -360,6 +394,74 @@ REFUSED = {
     "bad version range": (top("known: [{server: '2.6', finding: hang, about: x}]"), "found '2.6'", "<2.60"),
     "flag with dashes": (top("server: {flags: {--x: 1}}"), "found '--x'", "without dashes"),
     "truth value in the environment": (top("server: {env: {A: true}}"), "server.env.A: found true", "quotes"),
+    "every outside each": (steps("load: {model: m, every: 2}"), "load.every: found every outside `each`"),
+    "every of nothing": (one("cycles: 1, each: [load: {model: m, every: 0}]"), "every: found 0, expected at least 1"),
+    "record that is no name": (steps("load: {model: m, record: Load Time}"), "load.record: found 'Load Time'"),
+    "repeat without steps": (steps("repeat: {times: 3}"), "repeat: found no key 'steps'"),
+    "repeat of nothing": (steps("repeat: {times: 3, steps: []}"), "repeat.steps: found an empty list"),
+    "repeat zero times": (steps("repeat: {times: 0, steps: [settle]}"), "repeat.times: found 0"),
+    "repeat that is a number": (steps("repeat: 3"), "repeat: found 3, expected a mapping with times, steps, every"),
+    "unknown key of repeat": (steps("repeat: {time: 3, steps: [settle]}"), "the unknown key 'time'", "'times'?"),
+    "misspelt step inside": (
+        steps("repeat: {times: 2, steps: [lode: m]}"),
+        "phases[0].steps[0].repeat.steps[0].lode: found the unknown step 'lode'",
+    ),
+    "misspelt control step": (steps("repeet: {}"), "found the unknown step 'repeet'", "'repeat'"),
+    "restart inside together": (
+        steps("together: {steps: [restart_server, load: m]}"),
+        "together.steps[0]: found the step 'restart_server'",
+    ),
+    "repeat inside together": (
+        steps("together: {steps: [repeat: {times: 2, steps: [load: m]}]}"),
+        "together.steps[0]: found steps within steps",
+    ),
+    "negative gap": (steps("together: {gap: -1, steps: [load: m]}"), "together.gap: found -1"),
+    "load of a server that polls": (
+        HEAD + "server: {mode: poll}\n" + ONE_PHASE,
+        "phases[0].each[0].load: found load of a server with mode: poll",
+    ),
+    "load inside repeat of a phase without the load API": (
+        one("server: {mode: none}, steps: [repeat: {times: 2, steps: [unload: m]}]"),
+        "repeat.steps[0].unload: found unload of a server with mode: none",
+    ),
+    "unknown mode": (
+        top("server: {mode: manual}"),
+        "server.mode: found 'manual', expected one of explicit, poll, none",
+    ),
+    "unknown limit": (top("server: {ulimits: {nofiles: 3}}"), "server.ulimits.nofiles", "nofile"),
+    "limit that is no size": (top("server: {ulimits: {as: big}}"), "server.ulimits.as: found 'big'", "unlimited"),
+    "track beside fresh cycles": (
+        one("server: {fresh: cycle}, cycles: 2, each: [load: m], meanwhile: [{track: t, each: [settle]}]"),
+        "meanwhile: found meanwhile beside fresh: cycle",
+    ),
+    "latency as memory": (top("sample: {metrics: [latency_load_ns]}"), "sample.metrics[0]: found the latency"),
+    "no template and no path": ("scenario: s\nmodels: {m: {}}\n" + ONE_PHASE, "found neither template nor path"),
+    "template and path": ("scenario: s\nmodels: {m: {template: t, path: .}}\n" + ONE_PHASE, "both template and path"),
+    "variant of a model of ones own": (
+        "scenario: s\nmodels: {m: {path: ., variant: x}}\n" + ONE_PHASE,
+        "found variant beside path",
+    ),
+    "expected outputs of random inputs": (
+        "scenario: s\nmodels: {m: {path: ., expect_outputs: none.npz}}\n" + ONE_PHASE,
+        "found expect_outputs beside random inputs",
+    ),
+    "folder that is not there": (
+        "scenario: s\nmodels: {m: {path: ./nowhere}}\n" + ONE_PHASE,
+        ": models.m.path: found no folder at './nowhere'",
+    ),
+    "file that is not there": (steps("put_file: {model: m, path: 1/x, from: nowhere}"), "found no file at 'nowhere'"),
+    "text and file": (steps("put_file: {model: m, path: 1/x, from: a, text: b}"), "neither or both of `text` and"),
+    "path out of the model": (steps("put_file: {model: m, path: ../x, text: b}"), "put_file.path: found '../x'"),
+    "deletion out of the model": (steps("delete_file: {model: m, path: /x}"), "delete_file.path: found '/x'"),
+    "version that is no number": (steps("add_version: {model: m, version: new}"), "add_version.version: found 'new'"),
+    "signal that is none": (steps("signal: {process: stub, signal: KILL}"), "found 'KILL'", "'SIGKILL'"),
+    "crash of the server on purpose": (steps("signal: {process: server, signal: SIGSEGV}"), "found SIGSEGV"),
+    "request without a path": (steps("request: {path: v2}"), "request.path: found 'v2'"),
+    "header with a line": (steps('request: {path: /v2, headers: {A: "b\\nc"}}'), "request.headers.A: found"),
+    "bad base64": (steps("request: {path: /v2, body: {base64: '?'}}"), "request.body: found base64 that"),
+    "concurrency of nothing": (steps("infer: {model: m, concurrency: [1, 0]}"), "infer.concurrency[1]: found 0"),
+    "unknown role": (steps("load: {model: m, expect: {processes: {stubs: 1}}}"), "expect.processes.stubs"),
+    "bad version": (steps("load: {model: m, expect: {version: new}}"), "expect.version", "found 'new'"),
     "scenario name that is a path": ("scenario: ../x\n" + ONE_PHASE, "scenario: found '../x'"),
 }
 
