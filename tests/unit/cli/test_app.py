@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.core
+import typer.main
 
 import tritonchaos
 from tritonchaos.cli.app import app
@@ -101,3 +103,17 @@ def test_closed_standard_streams_do_no_harm() -> None:
         ["bash", "-c", f"{sys.executable} -m tritonchaos list >&- 2>&- <&-"], capture_output=True, timeout=60
     )
     assert done.returncode == 0
+
+
+# --- documentation -------------------------------------------------------------------------------
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text()
+    command = typer.main.get_command(app)
+    assert isinstance(command, typer.core.TyperGroup)
+    for name, sub in command.commands.items():
+        assert f"`{name}`" in text
+        for option in sub.params:
+            longest = max(option.opts, key=len)
+            assert not longest.startswith("--") or longest in text, f"{longest} of {name}"
