@@ -13,9 +13,9 @@ from pathlib import Path
 from tritonchaos.choosing import Chosen
 from tritonchaos.judging import build_checkers, needs_probes
 from tritonchaos.observations import Event, RunFacts
-from tritonchaos.plugins import SAMPLERS, LaunchSpec, RunningServer, Watch, repository_place
+from tritonchaos.plugins import SAMPLERS, HasOwnModels, LaunchSpec, RunningServer, Watch, repository_place
 from tritonchaos.processes import read_stat
-from tritonchaos.repository import ModelRepository
+from tritonchaos.repository import ModelRepository, model_names
 from tritonchaos.sampling import Sampling
 from tritonchaos.scenario import Scenario
 from tritonchaos.scenario_engine import EngineParts, Interrupt, Outcome, walk
@@ -109,6 +109,9 @@ def _fill(repository: ModelRepository, order: Order, store: RunStore) -> None:
         store.remember("staging", str(repository.staging))
         store.commit()
     if order.model_repository is not None:
+        target = order.chosen.target
+        if isinstance(target, HasOwnModels):
+            target.check_models([*order.chosen.models, *model_names(order.model_repository)])
         repository.copy_from(order.model_repository)
     for name, model in order.chosen.models.items():
         repository.add(name, model.files)

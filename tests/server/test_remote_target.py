@@ -106,6 +106,15 @@ def test_without_a_repository_the_files_are_sent_with_every_load(local_server: L
     assert is_as_it_was(local_server)
 
 
+def test_models_of_a_users_repository_may_not_have_the_servers_names(local_server: LocalServer, tmp_path: Path) -> None:
+    write_python_model(local_server.launch.repository, "theirs")
+    write_python_model(tmp_path / "users", "theirs")
+    scenario = SENT.replace("URL", local_server.running.url)
+    called = run_scenario(scenario, tmp_path, "--model-repository", tmp_path / "users")
+    assert called.exit_code == 4, called.shown()
+    assert "has a model theirs already" in called.stderr
+
+
 def test_a_backend_of_ours_is_not_sent_along(local_server: LocalServer, tmp_path: Path) -> None:
     called = run_remote("planted-leak", local_server, tmp_path)
     assert called.exit_code == 4, called.shown()
