@@ -20,6 +20,7 @@ from tritonchaos.units import MIB
 # neither file nor folder is told by what it is, such as "symlink:target".
 State = Mapping[str, str]
 
+_SYMLINK: Final = "symlink:"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}\Z")
 _BLOCK_BYTES: Final = 1 * MIB
 # The content of larger files is read again only when their stamp has changed.
@@ -42,6 +43,11 @@ class _Stamp:
     def of(cls, file: Path) -> _Stamp:
         status = file.stat()
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def link_target(digest: str) -> str | None:
+    """Where the symlink that is told by this state leads; None for what is no symlink."""
+    return digest.removeprefix(_SYMLINK) if digest.startswith(_SYMLINK) else None
 
 
 class ObjectStore:
@@ -158,7 +164,7 @@ def _entries(folder: Path, below: str, objects: ObjectStore) -> Iterator[tuple[s
     for entry in entries:
         path = f"{below}{entry.name}"
         if entry.is_symlink():
-            yield path, f"symlink:{Path(entry.path).readlink()}"
+            yield path, f"{_SYMLINK}{Path(entry.path).readlink()}"
         elif entry.is_dir():
             yield from _entries(Path(entry.path), f"{path}/", objects)
         elif entry.is_file():

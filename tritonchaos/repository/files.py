@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ LINKED_BYTES: Final = 64 * MIB
 FILE_MODE: Final = 0o644
 DIRECTORY_MODE: Final = 0o755
 _EXECUTABLE_MODE: Final = 0o755
+# Source: ioctl_ficlone(2), linux/fs.h.
+_FICLONE: Final = 0x40049409
 _READABLE_BY_ALL: Final = 0o444
 _EXECUTABLE: Final = 0o111
 _LONGEST_NAME: Final = 200
@@ -85,9 +88,38 @@ def _lay_out_one(folder: Path, path: str, content: bytes | Path) -> None:
     if isinstance(content, bytes):
         write_bytes(place, content)
     elif content.is_file():
-        place_file(content, place)
+        lend_file(content, place)
     else:
         raise TemplateError(f"the model file {content}, which {path} is to be made from, is not a file")
+
+
+def lend_file(source: Path, place: Path) -> None:
+    """Put a file of the user's at a place; a huge one is never copied, only a symlink if nothing else will do."""
+    if source.stat().st_size <= LINKED_BYTES:
+        copy_file(source, place)
+        return
+    try:
+        os.link(source.resolve(), place)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Another file system, one without links, too many links, or a file of another user.
+        if not _share_blocks(source, place):
+            place.symlink_to(source.resolve())
+
+
+def _share_blocks(source: Path, place: Path) -> bool:
+    """Copy a file without its blocks, where the file system can (Btrfs, XFS)."""
+    try:
+        with source.open("rb") as from_file, place.open("xb") as to_file:
+            fcntl.ioctl(to_file, _FICLONE, from_file.fileno())
+    except FileExistsError:
+        raise
+    except OSError:
+        place.unlink(missing_ok=True)
+        return False
+    place.chmod(FILE_MODE)
+    return True
 
 
 def place_file(source: Path, place: Path) -> None:

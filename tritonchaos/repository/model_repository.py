@@ -13,13 +13,14 @@ from typing import Final
 from tritonchaos import pbtxt
 from tritonchaos.errors import ConfigTextError, ScenarioError, UsageError
 from tritonchaos.observations import JsonValue
-from tritonchaos.repository.archive import ModelArchive, State, read_state
+from tritonchaos.repository.archive import ModelArchive, State, link_target, read_state
 from tritonchaos.repository.files import (
     checked_name,
     checked_path,
     checked_source,
     copy_tree,
     lay_out,
+    lend_file,
     make_folder,
     place_file,
     remove,
@@ -226,7 +227,7 @@ class ModelRepository:
             if isinstance(content, bytes):
                 write_bytes(written, content)
             else:
-                place_file(content, written)
+                lend_file(content, written)
             try:
                 make_folder(place.parent)
                 written.replace(place)
@@ -326,7 +327,8 @@ class ModelRepository:
         for place in sorted(folder.rglob("*"), reverse=True):
             path = place.relative_to(folder).as_posix()
             is_folder = place.is_dir() and not place.is_symlink()
-            if path not in (folders if is_folder else files) or (place.is_symlink() and path in files):
+            is_wanted = path in (folders if is_folder else files)
+            if not is_wanted or (place.is_symlink() and link_target(wanted[path]) is None):
                 self._take_out(place)
 
     def _put_back(self, place: Path, digest: str) -> None:
@@ -334,8 +336,12 @@ class ModelRepository:
             make_folder(place)
             return
         make_folder(place.parent)
+        target = link_target(digest)
         with self._aside() as aside:
-            place_file(self._archive.objects.get(digest), aside / place.name)
+            if target is not None:
+                (aside / place.name).symlink_to(target)
+            else:
+                place_file(self._archive.objects.get(digest), aside / place.name)
             (aside / place.name).replace(place)
 
     def _write(self, model: str, path: str, content: bytes) -> None:
