@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,28 @@ def test_without_overrides_the_scenario_is_kept_word_for_word(tmp_path: Path) ->
     (tmp_path / "s.yaml").write_text(PASSING)
     assert call("run", "s.yaml", "--out", "out", cwd=tmp_path).returncode == 0
     assert (tmp_path / "out" / "scenario.yaml").read_text() == PASSING
+
+
+def test_an_interrupt_ends_the_run_in_progress_and_begins_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(LONG)
+    (tmp_path / "b.yaml").write_text(PASSING)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tritonchaos", "run", "a.yaml", "b.yaml", "--out", "out"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines = iter(process.stderr.readline, "")
+    assert any("cycle" in line for line in lines)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "finishing the cycle" in stderr
+    document = json.loads((tmp_path / "out" / "set.json").read_text())
+    assert document["interrupted"] is True
+    assert [run["exit_code"] for run in document["runs"]] == [130, None]
+    assert "1 interrupted, 1 not run; exit code 130" in stdout
 
 
 # --- from Python ---------------------------------------------------------------------------------

@@ -104,17 +104,19 @@ class _Output:
     def write(self, text: str) -> int:
         try:
             return self._stream.write(text)
-        except BrokenPipeError:
-            self._lead_nowhere()
+        except OSError as error:
+            self._lead_nowhere(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._lead_nowhere()
+        except OSError as error:
+            self._lead_nowhere(error)
 
-    def _lead_nowhere(self) -> None:
+    def _lead_nowhere(self, error: OSError) -> None:
+        if not isinstance(error, BrokenPipeError):
+            _say(f"tritonchaos: cannot write standard output: {error.strerror}")
         # What is still in its buffer goes there too, so that Python's own flush at the end does not fail.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())

@@ -144,7 +144,7 @@ def _run(scenarios: list[str], overrides: Overrides, options: RunOptions, **how:
     from tritonchaos.scenario_engine import Interrupt
 
     interrupt = Interrupt()
-    with obeyed(interrupt), Progress(sys.stderr, options.max_time_s) as progress:
+    with Progress(sys.stderr, options.max_time_s) as progress, obeyed(interrupt, progress.line):
         watched = replace(options, observers=(progress.see,), announce=progress.announce)
 
         def finished(entry: Entry) -> None:

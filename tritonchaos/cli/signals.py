@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tritonchaos.scenario_engine import Interrupt
 
-_STANDARD_ERROR: Final = 2
-
 
 @contextmanager
-def obeyed(interrupt: Interrupt) -> Iterator[None]:
-    """Obey signals while the block lasts; what was begun before the first one is cleaned up by `finally` blocks."""
+def obeyed(interrupt: Interrupt, tell: Callable[[str], None]) -> Iterator[None]:
+    """Obey signals while the block lasts; what was begun before the first one is cleaned up by `finally` blocks.
+
+    Args:
+        tell: Shows a line; called in a signal handler, so it must not write to a stream that may be in use just then.
+    """
 
     def on_interrupt(number: int, frame: object) -> None:
         if interrupt.is_asked_by_user:
             _ignore_all()
         interrupt.ask()
-        # Not through sys.stderr: it may be just what the signal interrupted, and cannot be entered twice.
-        with suppress(OSError):
-            os.write(_STANDARD_ERROR, b"finishing the cycle; Ctrl-C again stops at once\n")
+        tell("finishing the cycle; Ctrl-C again stops at once")
 
     def on_end(number: int, frame: object) -> None:
         _ignore_all()

@@ -98,6 +98,15 @@ def test_a_reader_that_goes_does_not_look_like_findings(command: str) -> None:
     assert shell(f"{sys.executable} -m tritonchaos {command} | true")[0] == 0
 
 
+def test_a_full_disk_behind_standard_output_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tritonchaos", "list"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 0
+    assert done.stderr == "tritonchaos: cannot write standard output: No space left on device\n"
+
+
 def test_closed_standard_streams_do_no_harm() -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m tritonchaos list >&- 2>&- <&-"], capture_output=True, timeout=60
