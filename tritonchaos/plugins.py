@@ -314,6 +314,14 @@ class Sampler(Named, Protocol):
         """Release what `open` took."""
 
 
+@runtime_checkable
+class HasCapacities(Protocol):
+    """A sampler of memory that can run out."""
+
+    def capacities(self) -> Mapping[str, int]:
+        """Metric -> total bytes that there are."""
+
+
 # --- steps ---------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tritonchaos.errors import SamplerError
-from tritonchaos.plugins import Group, Sampler, SampleScope
+from tritonchaos.plugins import Group, HasCapacities, Sampler, SampleScope
 from tritonchaos.post_unload import Channel, channel, has_settled, settle_quantum
 
 Deliver: TypeAlias = Callable[[Mapping[str, Sequence[tuple[int, int]]]], None]
@@ -120,6 +120,10 @@ class Panel:
             values.pop(metric, None)
         return values
 
+    def capacities(self) -> dict[str, int]:
+        found = [sampler.capacities() for sampler in self._samplers if isinstance(sampler, HasCapacities)]
+        return {metric: total for totals in found for metric, total in totals.items()}
+
     def notes(self) -> list[str]:
         return [note for sampler in self._samplers for note in sampler.notes()]
 
@@ -176,6 +180,11 @@ class Sampling:
         self._raise_failure()
         with self._lock:
             return self._panel.read(group)
+
+    def capacities(self) -> dict[str, int]:
+        """Metric -> total bytes, of the memory that can run out."""
+        with self._lock:
+            return self._panel.capacities()
 
     def lost(self) -> dict[str, str]:
         """Metrics that were there and can no longer be read, with the reason."""

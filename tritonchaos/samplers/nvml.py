@@ -42,6 +42,7 @@ class NvmlSampler:
     _nvml: Nvml | None = field(default=None, init=False)
     _uuids: tuple[str, ...] = field(default=(), init=False)
     _lost: set[str] = field(default_factory=set, init=False)
+    _totals: dict[str, int] = field(default_factory=dict, init=False)
     _tree: _ServerTree = field(default_factory=lambda: _ServerTree(), init=False)
     _notes: list[str] = field(default_factory=list, init=False)
     _neighbours: dict[tuple[str, int], _Neighbour] = field(default_factory=dict, init=False)
@@ -70,6 +71,9 @@ class NvmlSampler:
 
     def quanta(self) -> Mapping[str, int]:
         return {self._metric(metric, uuid): _DEVICE_PAGE_BYTES for uuid in self._uuids or ("",) for metric in _METRICS}
+
+    def capacities(self) -> Mapping[str, int]:
+        return dict(self._totals)
 
     def notes(self) -> Sequence[str]:
         if self._nvml is not None:
@@ -112,6 +116,7 @@ class NvmlSampler:
     def _try_out(self, nvml: Nvml, uuid: str, pid: int | None) -> dict[str, str]:
         """Ask once, so that what this driver cannot tell is known before the run and not during it."""
         memory = nvml.memory(uuid)
+        self._totals[self._metric(DEVICE_USED, uuid)] = memory.total_bytes
         unavailable = {}
         if memory.reserved_bytes is None:
             unavailable[DEVICE_RESERVED] = "this driver has version 1 of the memory query only; used includes reserved"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tritonchaos.errors import TargetError
 from tritonchaos.observations import (
     Arm,
     CycleFinished,
@@ -23,7 +22,9 @@ from tritonchaos.scenario_engine.hang_evidence import HangEvidence
 from tritonchaos.scenario_engine.interrupt import Interrupt
 from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.scenario_engine.measuring import Measuring
+from tritonchaos.scenario_engine.memory_guard import MemoryGuard
 from tritonchaos.scenario_engine.parts import EngineParts, Outcome
+from tritonchaos.scenario_engine.recovery import Recovery
 from tritonchaos.scenario_engine.server import ServerLife
 from tritonchaos.scenario_engine.stepping import Surroundings, Track
 from tritonchaos.scenario_engine.together import apply
@@ -32,8 +33,6 @@ from tritonchaos.schedule import Cycle, Schedule, Scheduled, ScheduledPhase, Sch
 
 # Steps that make sense when the server has crashed or hangs.
 _NEEDS_NO_SERVER: Final = frozenset({"stop_server", "sample", "settle", "wait"})
-_CHANGE_FILES: Final = frozenset({"edit_config", "put_file", "delete_file", "add_version", "restore"})
-_BREAKS: Final = frozenset({"crash", "hang"})
 # A hung load holds one of Triton's 4 load threads and one of 8 HTTP threads for good: before the third comes, restart.
 _HUNG_CALLS_AT_MOST: Final = 2
 
@@ -107,9 +106,10 @@ class _Walker:
         )
         self._main: Track | None = None
         self._after_exit_taken = False
-        self._gave_up = False
         self._hung_calls = (0, 0)  # start of the server, and calls that it left without an answer
         self.outcome = Outcome()
+        self._recovery = Recovery(self._server, parts, self._journal, interrupt, self.outcome)
+        self._guard = MemoryGuard(parts.sampling.capacities if parts.uses_gpu else dict)
 
     # --- begin and end ---------------------------------------------------------------------------
 
@@ -190,6 +190,7 @@ class _Walker:
             if reason:
                 self._stop_phase(phase, rule.cycles, reason)
                 return cycle.arm
+            self._look_at_memory(phase, rule.cycles, reading)
         return cycle.arm
 
     def _ask_watch(self, reading: CycleReading) -> Advice:
@@ -199,6 +200,14 @@ class _Walker:
         advice = watch.see(reading)
         self.outcome.has_leak = watch.has_leak
         return advice
+
+    def _look_at_memory(self, phase: ScheduledPhase, cycles: int, reading: CycleReading) -> None:
+        """End the run while the server still lives, if the next loads would fill the GPU."""
+        nearly_full = self._guard.see(reading)
+        if nearly_full:
+            self._journal.record(Note(self._journal.now_ns(), nearly_full))
+            self._stop_phase(phase, cycles, "memory")
+            raise _PhaseEnds("memory")
 
     def _run_cycle(self, phase: ScheduledPhase, cycle: Cycle) -> CycleReading:
         self._measuring.before_next()
@@ -227,39 +236,8 @@ class _Walker:
         return any(phase.when is None and _needs_server(phase) for phase in self._phases[number + 1 :])
 
     def _restart(self, reason: str, left: Iterable[ScheduledStep]) -> bool:
-        """Stop what is left of the server and start it again.
-
-        Args:
-            left: Steps that the break has skipped; those that change files are applied, so that the repository is
-                what the schedule says. What should be loaded is left to the steps that follow.
-        """
-        if reason not in _BREAKS or self._interrupt.is_asked or not self._may_restart():
-            return False
         assert self._main is not None
-        self._server.stop()
-        for scheduled in left:
-            if scheduled.spec.name in _CHANGE_FILES:
-                self._main.apply(scheduled)
-        try:
-            self._server.start()
-        except TargetError as error:
-            self._give_up(f"the server could not be started again after a {reason}: {error.message}")
-            return False
-        self.outcome.restarts += 1
-        self._main.renew_client()
-        self._parts.commit()
-        return True
-
-    def _may_restart(self) -> bool:
-        if self._gave_up or not self._server.can_restart:
-            return False
-        if self.outcome.restarts >= self._parts.restarts_at_most:
-            self._give_up(f"the server was started again {self.outcome.restarts} times, and not once more")
-        return not self._gave_up
-
-    def _give_up(self, why: str) -> None:
-        self._gave_up = True
-        self._journal.record(Note(self._journal.now_ns(), why))
+        return self._recovery.restart(self._main, reason, left)
 
     # --- steps -----------------------------------------------------------------------------------
 

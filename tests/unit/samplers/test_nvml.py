@@ -219,6 +219,10 @@ def test_reads_used_reserved_and_the_servers_own_memory(driver):
     assert sampler.notes() == ()
 
 
+def test_tells_how_much_memory_there_is(driver):
+    assert opened(driver, os.getpid()).capacities() == {"nvml_device_used_bytes": 140 * GIB}
+
+
 def test_a_stub_counts_as_the_servers_and_a_stranger_does_not(driver):
     # Seen from our parent we are what a stub is to its server; process 1 is nobody's child.
     driver.compute[A] = {os.getpid(): 3 * MIB, os.getppid(): 500 * MIB, 1: GIB}
