@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.cli import run_scenario
-from tritonchaos.observations import CycleFinished, CycleStarted, ServerExited, ServerStarted
+from tritonchaos.observations import CycleFinished, CycleStarted, ServerExited, ServerStarted, StepFinished
 from tritonchaos.store import open_history
 
 pytestmark = pytest.mark.server
@@ -23,7 +23,7 @@ models:
   ident:
     template: identity
     variant: planted
-    parameters: {{datatype: FP32, dims: [4], {fault}_every_nth_load: 4}}
+    parameters: {{datatype: FP32, dims: [4], {fault}_every_nth_load: {every}}}
 phases:
   - phase: loads
     cycles: {cycles}
@@ -58,7 +58,7 @@ check: [server_alive, hang, expectations]
 
 
 def test_a_model_that_crashes_the_server_again_and_again_ends_no_run(tmp_path: Path) -> None:
-    called = run_scenario(CRASHES.format(fault="abort", cycles=12), tmp_path)
+    called = run_scenario(CRASHES.format(fault="abort", every=4, cycles=12), tmp_path)
     assert called.exit_code == 1, called.shown()
     history = open_history(called.folder)
     crashed = [event.position.cycle for event in history.of(ServerExited) if event.position]
@@ -67,6 +67,9 @@ def test_a_model_that_crashes_the_server_again_and_again_ends_no_run(tmp_path: P
     assert [event.start_number for event in history.of(ServerStarted)] == [1, 2, 3]
     assert len(list(history.of(CycleStarted))) == 12
     assert {event.cycle for event in history.of(CycleFinished)} == set(range(12)) - set(crashed)
+    # What a crash has skipped and what changes files is made up for: the next cycle finds the files as they should be.
+    restored = [event.position.cycle for event in history.of(StepFinished) if event.spec.name == "restore"]
+    assert restored == [*range(11)]
     [finding] = called.findings("crash")
     assert finding["title"] == "tritonserver died of SIGABRT during load ident"
     assert finding["evidence"][0] == "3 times: loads, cycles 3, 7, 11"
@@ -75,8 +78,27 @@ def test_a_model_that_crashes_the_server_again_and_again_ends_no_run(tmp_path: P
     assert Counter(reading["name"] for reading in called.results["readings"])["after_exit"]
 
 
+@pytest.mark.long
+def test_a_crash_in_every_tenth_of_a_hundred_cycles(tmp_path: Path) -> None:
+    called = run_scenario(CRASHES.format(fault="abort", every=10, cycles=100), tmp_path)
+    assert called.exit_code == 1, called.shown()
+    [finding] = called.findings("crash")
+    cycles = ", ".join(str(cycle) for cycle in range(9, 100, 10))
+    assert finding["evidence"][0] == f"10 times: loads, cycles {cycles}"
+    assert [phase["cycles"] for phase in called.results["phases"]] == [90]
+
+
+@pytest.mark.long
+def test_a_server_that_crashes_too_often_is_not_started_again(tmp_path: Path) -> None:
+    called = run_scenario(CRASHES.format(fault="abort", every=1, cycles=40), tmp_path)
+    assert called.exit_code == 1, called.shown()
+    assert called.results["server_starts"] == 21
+    assert "the server was started again 20 times, and not once more" in called.results["notes"]
+    assert "phase loads ended after 0 cycles: crash" in called.results["notes"]
+
+
 def test_a_segfault_is_named_as_such(tmp_path: Path) -> None:
-    called = run_scenario(CRASHES.format(fault="segfault", cycles=4), tmp_path)
+    called = run_scenario(CRASHES.format(fault="segfault", every=4, cycles=4), tmp_path)
     assert [f["title"] for f in called.findings("crash")] == ["tritonserver died of SIGSEGV during load ident"]
 
 
