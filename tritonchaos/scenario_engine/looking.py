@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ _ASK_S: Final = 5.0
 # The server may answer before the last of its lines is written.
 _LOG_WAIT_S: Final = 0.5
 _LOG_PAUSE_S: Final = 0.02
+# After a reload the stubs of what was replaced end in the background, in about 1.2 s.
+_PROCESSES_WAIT_S: Final = 4.0
+_PROCESSES_PAUSE_S: Final = 0.05
 # One step's lines; more are kept from their end.
 _LOG_CHARACTERS: Final = 1 << 20
 
@@ -36,7 +40,7 @@ def look(
     if expect.ready is not None:
         seen["ready"] = status(client.ready(_ASK_S))
     if expect.processes:
-        seen["processes"] = server.process_counts()
+        seen["processes"] = _process_counts(server, expect.processes)
     if expect.log is not None or expect.not_log is not None:
         seen["log"] = _lines(*log, wanted=expect.log)
     return seen
@@ -56,6 +60,17 @@ def _seen_in(index: tuple[ModelState, ...], model: str | None) -> dict[str, Json
     reasons = [entry.reason for entry in index if entry.name == model and entry.reason]
     versions = sorted(entry.version for entry in index if entry.name == model and entry.state == "READY")
     return {"states": states, "reason": "; ".join(reasons), "versions": versions}
+
+
+def _process_counts(server: ServerLife, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Count processes by role; where the count is not the wanted one, it is given time to become it."""
+    end = time.monotonic() + _PROCESSES_WAIT_S
+    while True:
+        found = server.process_counts()
+        is_as_wanted = all(found.get(role) == count for role, count in wanted.items())
+        if is_as_wanted or not found or time.monotonic() >= end:
+            return found
+        time.sleep(_PROCESSES_PAUSE_S)
 
 
 def _lines(log_file: Path, start: int, wanted: str | None) -> str:
