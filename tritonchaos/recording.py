@@ -54,7 +54,8 @@ def record(order: Order, store: RunStore, interrupt: Interrupt) -> None:
         cleanup.callback(repository.withdraw)
         _fill(repository, order, store)
         clock_ns = _clock()
-        sampling = Sampling([SAMPLERS[name]() for name in SAMPLERS.names()], clock_ns, store.add_samples)
+        samplers = [SAMPLERS[name]() for name in SAMPLERS.names()]
+        sampling = Sampling(samplers, clock_ns, store.add_samples, wait_s=_wait_and_pack(store))
         cleanup.callback(sampling.close)
         parts = _parts(order, store, launch, repository, sampling, clock_ns)
         _walk_to_an_end(order.schedule, parts, interrupt, store)
@@ -67,6 +68,17 @@ def _walk_to_an_end(schedule: Schedule, parts: EngineParts, interrupt: Interrupt
     finally:
         parts.sampling.close()  # hands over its last samples before the record is closed
         store.finish(interrupted=outcome.ended_by == "interrupted")
+
+
+def _wait_and_pack(store: RunStore) -> Callable[[float], None]:
+    """Use the time between the readings of a settle window for work that would else lengthen the cycle."""
+
+    def wait_s(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        store.pack()
+        time.sleep(max(0.0, end - time.monotonic()))
+
+    return wait_s
 
 
 def _clock() -> Callable[[], int]:

@@ -24,6 +24,7 @@ from tritonchaos.store.samples import SampleBlocks
 
 # A cycle with more events than this (a fast `infer` track) is written into the open transaction piece by piece.
 _MOST_HELD: Final = 2000
+_MOST_UNPACKED: Final = 100
 
 
 class RunStore:
@@ -41,6 +42,7 @@ class RunStore:
         self._codec = run_layout.event_codec(layout_of(Event))
         self._interner = Interner()
         self._samples = SampleBlocks()
+        self._unpacked: list[Event] = []
         self._held: list[tuple[int, bytes]] = []
         self._event_count = 0
         self._is_open = True
@@ -76,10 +78,23 @@ class RunStore:
             StoreError: The disk is full or cannot be written.
         """
         with self._lock:
-            packed = bytearray()
-            self._codec.write(event, packed, self._interner)
-            self._held.append((self._event_count, squeeze(bytes(packed))))
-            self._event_count += 1
+            self._unpacked.append(event)
+            if len(self._unpacked) >= _MOST_UNPACKED:
+                self.pack()
+
+    def pack(self) -> None:
+        """Pack what was recorded, which `commit` does as well; a good use of time in which nothing else is to be done.
+
+        Raises:
+            StoreError: The disk is full or cannot be written.
+        """
+        with self._lock:
+            unpacked, self._unpacked = self._unpacked, []
+            for event in unpacked:
+                packed = bytearray()
+                self._codec.write(event, packed, self._interner)
+                self._held.append((self._event_count, squeeze(bytes(packed))))
+                self._event_count += 1
             if len(self._held) >= _MOST_HELD:
                 with self._writing():
                     self._write_held()
@@ -171,6 +186,8 @@ class RunStore:
             self._database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
     def _write_held(self) -> None:
+        if self._unpacked:
+            self.pack()
         samples = self._samples.take_changed(self._interner)
         interned = [(number, squeeze(body)) for number, body in self._interner.take_new()]
         held, self._held = self._held, []
