@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.left_files import removed
 from tests.server.cli import run_scenario
 
 pytestmark = pytest.mark.server
@@ -58,7 +59,8 @@ def test_a_python_model_that_leaves_a_mebibyte_per_failed_load_is_found(
     tmp_path: Path, where: str, metric: str
 ) -> None:
     leaves = f", leave_{where}_bytes_per_failed_load: 1MiB"
-    called = run_scenario(PYTHON_MODEL.format(what=where, leaves=leaves), tmp_path)
+    with removed():
+        called = run_scenario(PYTHON_MODEL.format(what=where, leaves=leaves), tmp_path)
     assert called.exit_code == 1, called.shown()
     found = [f for f in called.findings("leftover") if f["metric"] == metric]
     assert found, called.shown()
