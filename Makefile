@@ -6,7 +6,7 @@ VENV := .venv
 PYTHON ?= $(shell for p in python3 python3.12 python3.11 python3.10; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test lint unit clean
+.PHONY: demo test lint unit bench clean
 
 demo: $(VENV)/.ready
 	$(VENV)/bin/tritonchaos run failed-load
@@ -21,6 +21,9 @@ lint: $(VENV)/.ready
 
 unit: $(VENV)/.ready
 	$(VENV)/bin/pytest -m "not long and not gpu"
+
+bench: $(VENV)/.ready
+	$(VENV)/bin/python -m tests.benchmarks
 
 $(VENV)/.ready: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "found no Python 3.10 to 3.12; install one, or call make PYTHON=/path/to/python3"; exit 2; }

@@ -1,4 +1,4 @@
-"""`python -m tests.benchmarks`: measures what tritonchaos costs and writes docs/benchmarks.md. Nothing fails by time."""
+"""`python -m tests.benchmarks` measures what tritonchaos costs and writes docs/benchmarks.md; nothing fails by time."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ from tritonchaos import __version__
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 _MIB = 1024**2
 _REMARKS = (
-    "Each bare loop is a process of its own: raw sockets, one kept connection, no checks beyond the status. It runs on "
-    "the same server in the same run, in rounds that alternate with those of tritonchaos; a round's two medians are "
-    "compared, and the median and the range over the rounds are shown. The sampling thread goes on beside the bare loop.",
-    "A cycle of both loops is load, 20 ms wait, unload, and looking at the index until the model is gone (the wait is "
-    "there because an unload right after a load can crash Triton 2.51). Nothing but the 20 ms between the first and the "
-    "third reading of a settle window is taken off, and the table shows the medians before that.",
-    "A cycle of tritonchaos is timed from its start to the start of the next one: steps, probes, readings, the "
-    "settle window, the stopping rule, and the commit to run.db are all in it.",
+    "A bare loop is a process of its own: raw sockets, one kept connection, no checks beyond the status. It runs on "
+    "the same server in the same run, in rounds that alternate with those of tritonchaos; the two medians of a round "
+    "are compared, and the median over the rounds is shown, with the range in brackets. tritonchaos samples on while "
+    "the bare loop runs.",
+    "A cycle of both loops is load, 20 ms wait, unload, and looking at the index until the model is gone. The wait is "
+    "there because an unload right after a load can crash Triton 2.51. Only the 20 ms from the first to the third "
+    "reading of a settle window are taken off, and the table has both medians from before that.",
+    "A cycle of tritonchaos is timed from its start to the start of the next one: steps, probes, readings, the settle "
+    "window, the stopping rule and the commit to run.db are all in it. Its readings of `smaps_rollup`, which the "
+    "kernel makes from every page of the server, are in it too and shown by themselves.",
     "The model is `identity`, variant `planted` (in the server's process, no GPU); for the sampling thread variant "
     "`python`, so that there is a stub. All usual checks are on.",
-    "Memory and processor time are those of the real `tritonchaos run` process, read by a step that a plug-in adds.",
+    "Memory and processor time are those of the real `tritonchaos run`, read by a step that a plug-in adds. Processor "
+    "time hardly depends on what else the machine does; the other times do.",
 )
 
 
@@ -58,6 +61,8 @@ class _Bench:
         costs = measuring.cycle_costs(finished.history)
         added = [cost.added_ms for cost in costs]
         ratios = [cost.ours_ms / (cost.bare_ms + measuring.SETTLE_MS) for cost in costs]
+        busy = measuring.engine_ms_per_cycle(finished.history, count)
+        rollups = measuring.rollups_ms(finished.history)
         long, windows = measuring.long_windows(finished.history)
         shown = f"{rounds} rounds of {count}"
         self.rows += [
@@ -70,6 +75,8 @@ class _Bench:
                 statistics.median(added) < 5,
             ),
             Row("ratio of a cycle to the bare one and 20 ms", _span(ratios, "")),
+            Row("processor time of the engine's thread per cycle", _span(busy, "ms")),
+            Row("one reading of the server's `smaps_rollup`, of which a cycle has five", _span(rollups, "ms")),
             Row("settle windows that needed more than three readings", f"{long} of {windows}"),
         ]
 
@@ -151,8 +158,8 @@ class _Bench:
     def write(self) -> None:
         load = os.getloadavg()[2]
         self.remarks.append(
-            f"Load average of the last 15 minutes at the end: {load:.1f}. Runs thrown away because the server crashed in "
-            f"them: {self.crashed}."
+            f"Load average of the last 15 minutes, at the end: {load:.1f}; where it is well above 1, other work "
+            f"shared the machine. Runs thrown away because the server crashed in them: {self.crashed}."
         )
         text = markdown(self.rows, self.versions, self.remarks)
         print(text)

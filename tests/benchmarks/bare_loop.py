@@ -1,6 +1,6 @@
 """A bare loop of raw HTTP calls, in a process of its own: what the server costs without tritonchaos.
 
-Standard library only, one keep-alive socket, no checks beyond the status; `python bare_loop.py '{"do": …}'` prints JSON.
+Standard library only, one kept connection, no checks beyond the status. `python bare_loop.py '{"do": …}'` prints JSON.
 """
 
 from __future__ import annotations

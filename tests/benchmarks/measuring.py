@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.benchmarks import scenarios
-from tritonchaos.observations import CycleStarted, History, ServerExited, SettleWindow, StepFinished
+from tritonchaos.observations import CycleStarted, History, ServerExited, SettleWindow, StepFinished, TrafficSummary
 from tritonchaos.store import open_history
 
 _STEPS = Path(__file__).with_name("steps.py")
@@ -81,7 +82,7 @@ class CycleCost:
 
 
 def cycle_costs(history: History) -> list[CycleCost]:
-    """Compare each round's cycles with the bare loop before them; windows that did not settle at once are left out."""
+    """Compare each round's cycles with the bare loop before them."""
     bare = {step.position.phase: _observed(step, "cycles_ns") for step in _steps(history, "bare_cycles")}
     costs = []
     for number, phase in enumerate(bare):
@@ -94,6 +95,17 @@ def cycle_times_ns(history: History, phase: str) -> list[int]:
     """From the start of each cycle of a phase to the start of the next, in nanoseconds."""
     starts = [event.t_ns for event in history.of(CycleStarted) if event.phase == phase]
     return [after - before for before, after in itertools.pairwise(starts)]
+
+
+def engine_ms_per_cycle(history: History, count: int) -> list[float]:
+    """Processor time of the engine's thread in each round, by its cycles."""
+    seen = looks(history)
+    return [(after.main_ns - before.main_ns) / count / _MS for before, after in zip(seen[::2], seen[1::2], strict=True)]
+
+
+def rollups_ms(history: History) -> list[float]:
+    """Wall time of one reading of the server's smaps_rollup, read a few times after each round."""
+    return [step.observed["rollup_ns"] / _MS for step in _steps(history, "look_at_tool")[1::2]]
 
 
 def long_windows(history: History) -> tuple[int, int]:
@@ -110,8 +122,10 @@ class Look:
     """What the step `look_at_tool` saw."""
 
     monotonic_ns: int
+    main_ns: int
     sampling_ns: int
     rss_bytes: int
+    rollup_ns: int
 
 
 def looks(history: History) -> list[Look]:
@@ -150,19 +164,27 @@ def first_cycle_times_s(count: int, parent: Path, say: Callable[[str], None]) ->
 
 def inference_rates(history: History) -> list[tuple[float, float]]:
     """Inferences per second of each round: (tritonchaos, bare loop)."""
-    rates = []
-    for number, bare in enumerate(_steps(history, "bare_inference")):
-        steps = [step for step in _steps(history, "infer") if step.position.phase == f"ours_{number}"]
-        if not all(step.observed.get("match") for step in steps):
-            sys.exit("an inference of the benchmark was not answered as expected")
-        span_s = (steps[-1].t_ns - steps[0].started_ns) / 1e9
-        rates.append((len(steps) / span_s, _observed(bare, "per_second")))
-    return rates
+    return [
+        (_rate_of_track(history, f"ours_{number}"), _observed(bare, "per_second"))
+        for number, bare in enumerate(_steps(history, "bare_inference"))
+    ]
+
+
+def _rate_of_track(history: History, phase: str) -> float:
+    """Verified inferences per second: those recorded one by one, and those in the summaries of a second."""
+    steps = [step for step in _steps(history, "infer") if step.position.phase == phase]
+    counted = [summary for summary in history.of(TrafficSummary) if summary.phase == phase]
+    right = sum(step.observed.get("match") is True for step in steps) + sum(summary.ok for summary in counted)
+    if right != len(steps) + sum(summary.count for summary in counted):
+        sys.exit("an inference of the benchmark was not answered as expected")
+    began_ns = min(event.started_ns for event in (*steps, *counted))
+    ended_ns = max(event.t_ns for event in (*steps, *counted))
+    return right / ((ended_ns - began_ns) / 1e9)
 
 
 def _steps(history: History, name: str) -> Sequence[StepFinished]:
     return [step for step in history.of(StepFinished) if step.spec.name == name]
 
 
-def _observed(step: StepFinished, key: str):
+def _observed(step: StepFinished, key: str) -> Any:
     return step.observed[key]

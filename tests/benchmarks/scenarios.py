@@ -25,7 +25,8 @@ def cycles_beside_bare_loop(rounds: int, count: int) -> str:
     phases: list[dict[str, Any]] = [{"phase": "begin", "cycles": 30, "each": CYCLE}]
     for number in range(rounds):
         phases.append({"phase": f"bare_{number}", "steps": [bare]})
-        phases.append({"phase": f"ours_{number}", "cycles": count, "each": CYCLE})
+        looked = {"before": ["look_at_tool"], "after": ["look_at_tool"]}
+        phases.append({"phase": f"ours_{number}", "cycles": count, "each": CYCLE, **looked})
     return _scenario("bench-cycles", phases)
 
 

@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from tritonchaos.client.inference_encoding import encode_request
+from tritonchaos.local_server.listening import find_listener
+from tritonchaos.open_process import OpenProcess
 from tritonchaos.plugins import STEPS, Contract, Workbench
 
 _BARE_LOOP = Path(__file__).with_name("bare_loop.py")
@@ -75,7 +77,13 @@ class LookAtTool:
     contract: ClassVar[Contract] = Contract.DOCUMENTED
 
     def apply(self, bench: Workbench) -> None:
-        bench.observe(monotonic_ns=time.monotonic_ns(), sampling_ns=_thread_ns("sampling"), rss_bytes=_rss_bytes())
+        bench.observe(
+            monotonic_ns=time.monotonic_ns(),
+            main_ns=_thread_ns("MainThread"),
+            sampling_ns=_thread_ns("sampling"),
+            rss_bytes=_rss_bytes(),
+            rollup_ns=_rollup_ns(_server_pid(bench)),
+        )
 
 
 def _thread_ns(name: str) -> int:
@@ -86,3 +94,23 @@ def _thread_ns(name: str) -> int:
 
 def _rss_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _server_pid(bench: Workbench) -> int:
+    """The process that listens where our client asks, found as the target `remote` finds it."""
+    found = find_listener(urlsplit(bench.client.url).port or 0)
+    if found.process is None:
+        raise RuntimeError(found.why_not)
+    return found.process.pid
+
+
+def _rollup_ns(pid: int) -> int:
+    """Median wall time of reading smaps_rollup, 10 ms apart as in a settle window."""
+    process, times = OpenProcess(pid), []
+    for _ in range(7):
+        time.sleep(0.01)
+        began = time.monotonic_ns()
+        process.memory_rollup()
+        times.append(time.monotonic_ns() - began)
+    process.close()
+    return sorted(times)[len(times) // 2]
