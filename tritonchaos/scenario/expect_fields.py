@@ -70,7 +70,8 @@ class ExpectFields(BaseModel):
     log: Regex | None = Field(None, description="Regular expression that a line logged during the step has.")
     not_log: Regex | None = Field(None, description="Regular expression that no line logged during the step has.")
     processes: Mapping[Literal["server", "stub", "other"], ProcessCount] = Field(
-        default_factory=dict, description="Role -> number of processes after the step, such as {stub: 1}; looked for up to 4 s."
+        default_factory=dict,
+        description="Role -> number of processes after the step, such as {stub: 1}; looked for up to 4 s.",
     )
     live: bool | None = Field(None, description="What the live endpoint says after the step.")
     ready: bool | None = Field(None, description="What the ready endpoint says after the step.")
