@@ -15,6 +15,7 @@ from tritonchaos.schedule import Schedule, ScheduledStep, plain
 from tritonchaos.templates import ServedModel
 from tritonchaos.units import MIB, format_bytes
 
+_REPLACE: Final = frozenset({"put_file", "delete_file"})
 _CONFIG: Final = "config.pbtxt"
 _SHARED_MEMORY: Final = Path("/dev/shm")
 # The python backend takes 1 MiB for each stub and grows it by 1 MiB (its README, "shm-default-byte-size").
@@ -35,6 +36,11 @@ def check_edits(schedule: Schedule, models: Mapping[str, ServedModel], model_rep
             texts[model] = _edited(model, texts[model], step)
         elif step.spec.name == "restore":
             texts.update(first if model is None else {model: first[model]} if model in first else {})
+        elif step.spec.name in _REPLACE and step.spec.fields["path"] == _CONFIG and model is not None:
+            # What a file of the user's says is not looked into: edits after it are tried when they are made.
+            text = step.spec.fields.get("text")
+            texts.update({} if text is None else {model: text})
+            texts = {name: one for name, one in texts.items() if name != model or text is not None}
 
 
 def _edited(model: str, text: str, step: ScheduledStep) -> str:
