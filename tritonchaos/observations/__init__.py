@@ -1,0 +1,60 @@
+"""What was seen during a run: replies, events, readings, and the history they make up."""
+
+from __future__ import annotations
+
+from tritonchaos.observations.events import (
+    CycleFinished,
+    CycleStarted,
+    Event,
+    EventT,
+    Evidence,
+    Left,
+    MetricLost,
+    ModelState,
+    Note,
+    PhaseSkipped,
+    PhaseStopped,
+    Probe,
+    Reading,
+    ServerExited,
+    ServerStarted,
+    ServerStopped,
+    SettleWindow,
+    StepFinished,
+    TrafficSummary,
+)
+from tritonchaos.observations.history import History, PhaseFacts, RunFacts
+from tritonchaos.observations.replies import Answer, Arm, Expectation, JsonValue, NoAnswer, Position, Reply, StepSpec
+
+__all__ = [
+    "Answer",
+    "Arm",
+    "CycleFinished",
+    "CycleStarted",
+    "Event",
+    "EventT",
+    "Evidence",
+    "Expectation",
+    "History",
+    "JsonValue",
+    "Left",
+    "MetricLost",
+    "ModelState",
+    "NoAnswer",
+    "Note",
+    "PhaseFacts",
+    "PhaseSkipped",
+    "PhaseStopped",
+    "Position",
+    "Probe",
+    "Reading",
+    "Reply",
+    "RunFacts",
+    "ServerExited",
+    "ServerStarted",
+    "ServerStopped",
+    "SettleWindow",
+    "StepFinished",
+    "StepSpec",
+    "TrafficSummary",
+]

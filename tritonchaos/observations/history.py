@@ -1,0 +1,81 @@
+"""The whole run: its facts and everything it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tritonchaos.observations.events import Event, EventT
+from tritonchaos.observations.replies import Arm, JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFacts:
+    """A phase as scheduled: its name, arm (None: coin-ordered pairs or plain steps) and kind ("cycles" or "steps")."""
+
+    name: str
+    arm: Arm | None
+    kind: str
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What was fixed before the first step.
+
+    Attributes:
+        started_utc: Wall time of the run's start, ISO 8601; recorded once.
+        target: Facts of the target: "target", "triton_version", "server_path" or "image", "gpu_uuids", ...
+        target_skipped: (name, why) of the targets that were passed over.
+        variants: Model name -> variant that was served.
+        uses_gpu: A variant that needs a GPU was served, so that device readings are required.
+        unavailable: Metric -> why it cannot be read on this target ("not applicable: ..." where it cannot exist).
+        sample_count: Number of readings whose median is the post-unload reading.
+        checks: The scenario's `check` list, as (checker name, fields).
+        known: The scenario's `known` list, as plain mappings with "finding", "server" and "about".
+        metrics: Metrics that memory_growth is asked to judge; empty: the checker's own choice.
+        accept_known: Known findings do not change the exit code.
+    """
+
+    run_id: str
+    tritonchaos_version: str
+    scenario: str
+    seed: int
+    started_utc: str
+    target: Mapping[str, str]
+    target_skipped: tuple[tuple[str, str], ...]
+    variants: Mapping[str, str]
+    uses_gpu: bool
+    unavailable: Mapping[str, str]
+    sample_count: int
+    phases: tuple[PhaseFacts, ...]
+    checks: tuple[tuple[str, Mapping[str, JsonValue]], ...]
+    known: tuple[Mapping[str, str], ...] = ()
+    metrics: tuple[str, ...] = ()
+    accept_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything a run has seen; all that a checker is given.
+
+    Attributes:
+        events: In the order in which they were recorded.
+        samples: Metric -> (t_ns, value) pairs of the sampling thread, shape [samples, 2]; may be read lazily.
+        log: The bytes of server.log, or b"" where it is missing.
+        interrupted: The user ended the run, or it has no proper end (it was killed).
+    """
+
+    facts: RunFacts
+    events: Sequence[Event]
+    samples: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    log: bytes = b""
+    interrupted: bool = False
+
+    def of(self, kind: type[EventT]) -> Iterator[EventT]:
+        """Yield the events of one kind, in order."""
+        return (event for event in self.events if isinstance(event, kind))
+
+    def log_lines(self, start: int = 0, end: int | None = None) -> list[str]:
+        """Return the log lines between two byte offsets of server.log, undecodable bytes replaced."""
+        return self.log[start:end].decode("utf-8", "replace").splitlines()

@@ -1,0 +1,48 @@
+"""Checkers, and the stopping rule that one may offer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from tritonchaos.observations import History
+from tritonchaos.verdict import Assessment
+
+if TYPE_CHECKING:
+    from tritonchaos.post_unload import CycleReading
+
+from tritonchaos.plugins.naming import Named
+
+
+class Advice(str, Enum):
+    """What a stopping rule says after a cycle."""
+
+    GO_ON = "go_on"
+    ENOUGH = "enough"
+
+
+class Watch(Protocol):
+    """A checker's stopping rule, fed one cycle at a time, live and again offline.
+
+    Attributes:
+        has_leak: What was seen so far is a leak; phases with `when: leak` are run.
+    """
+
+    @property
+    def has_leak(self) -> bool: ...
+
+    def see(self, reading: CycleReading) -> Advice: ...
+
+
+class Checker(Named, Protocol):
+    """Judges a history; pure. One that offers `watch() -> Watch` can end a phase (see `Watches`)."""
+
+    def check(self, history: History) -> Sequence[Assessment]: ...
+
+
+@runtime_checkable
+class Watches(Protocol):
+    """A checker that can say when the evidence is in."""
+
+    def watch(self, uses_gpu: bool, metrics: Sequence[str]) -> Watch: ...
