@@ -102,7 +102,8 @@ class Server:
 
     def private_bytes(self) -> int:
         rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
-        return sum(int(kib) * 1024 for kib in re.findall(r"^Private_\w+:\s+(\d+) kB", rollup, re.MULTILINE))
+        # Clean pages of the server's files turn private when another server on this machine ends.
+        return sum(int(kib) * 1024 for kib in re.findall(r"^Private_Dirty:\s+(\d+) kB", rollup, re.MULTILINE))
 
     def log(self) -> str:
         return (self.folder / "server.log").read_text(errors="replace")
