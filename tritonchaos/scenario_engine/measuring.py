@@ -91,6 +91,12 @@ class Measuring:
             )
         )
 
+    def record_missed(self) -> None:
+        """Record how many readings of the sampling thread were missed over the whole run."""
+        text = self._sampling.missed_note()
+        if text is not None:
+            self._journal.record(Note(self._journal.now_ns(), text))
+
     def record_notes(self) -> None:
         """Record what the samplers want a reader to know, such as who else uses the GPU; each once."""
         for text in self._sampling.notes():
