@@ -48,9 +48,9 @@ class Measuring:
         """Say where in the schedule the next readings are taken."""
         self._here = position
 
-    def take(self, name: str) -> Reading:
-        """Take one reading of all metrics under a name."""
-        reading = Reading(self._journal.now_ns(), name, self._here, self._sampling.read(Group.ALL))
+    def take(self, name: str, group: Group = Group.ALL) -> Reading:
+        """Take one reading under a name: of all metrics, or of the fast group alone."""
+        reading = Reading(self._journal.now_ns(), name, self._here, self._sampling.read(group))
         self._journal.record(reading)
         self._record_lost()
         return reading
@@ -73,11 +73,15 @@ class Measuring:
         self._last = window
 
     def before_next(self) -> None:
-        """Read once more just before the next cycle; if memory still fell, the windows must be longer."""
+        """Read once more just before the next cycle; if memory still fell, the windows must be longer.
+
+        The fast group is enough: private host bytes cost more than all else here, and do not fall unless resident
+        bytes do.
+        """
         window, self._last = self._last, None
         if window is None or window.start_number != self.start_number:
             return
-        reading = self.take("before_next")
+        reading = self.take("before_next", Group.FAST)
         fell = _fell_since(window, reading.values)
         if not fell:
             return
@@ -114,7 +118,7 @@ class Measuring:
 def _fell_since(window: SettleWindow, later: Mapping[str, int]) -> tuple[str, int] | None:
     for metric, readings in window.values.items():
         last = next((value for value in reversed(readings) if value is not None), None)
-        is_memory = metric.endswith("_bytes") and metric.startswith(("nvml_", "host_private"))
+        is_memory = metric.endswith("_bytes") and metric.startswith(("nvml_", "host_rss"))
         if last is None or metric not in later or not is_memory:
             continue
         if last - later[metric] >= settle_quantum(metric):
