@@ -18,9 +18,9 @@ from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel
 
 # Judging looks at the whole series, so that its cost grows with it. Up to here every reading is judged; beyond, only
-# when the series has grown by another fiftieth, which keeps the cost of a long run proportional to its length.
-_EVERY_READING_UP_TO: Final = 500
-_SHARE: Final = 50
+# when the series has grown by another 25th, which keeps the cost of a long run proportional to its length.
+_EVERY_READING_UP_TO: Final = 60
+_SHARE: Final = 25
 
 
 class Growth(str, Enum):
@@ -60,7 +60,7 @@ class GrowthState:
 class GrowthTest:
     """Sequential growth test of one metric.
 
-    A reading is judged with all before it: each of the first 500, then whenever the series has grown by 2 %. Which
+    A reading is judged with all before it: each of the first 60, then whenever the series has grown by 4 %. Which
     ones are depends on their number alone, so that a stored run is judged as it was live. LEAK is final. STABLE may
     still become LEAK, and is taken back when the floor rises twice after it.
 

@@ -13,6 +13,7 @@ from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.units import format_bytes, format_seconds
 
 _LONGEST_EXTRA_S: Final = 2.0
+_LOADS_IN_FULL: Final = 10
 
 
 class Measuring:
@@ -39,6 +40,7 @@ class Measuring:
         self._pause = pause
         self._last: SettleWindow | None = None
         self._extra_s = 0.0
+        self._loads = 0
         self._lost: set[str] = set()
         self._noted: set[str] = set()
         self._here: Position | None = None
@@ -54,6 +56,16 @@ class Measuring:
         self._journal.record(reading)
         self._record_lost()
         return reading
+
+    def take_loaded(self) -> Reading:
+        """Read what a loaded model takes: all metrics at first, then at every tenth load, else the fast group.
+
+        A footprint is the largest difference of many cycles; to read private host bytes in each of them would be the
+        dearest part of a cycle.
+        """
+        self._loads += 1
+        is_full = self._loads <= _LOADS_IN_FULL or self._loads % _LOADS_IN_FULL == 0
+        return self.take("loaded", Group.ALL if is_full else Group.FAST)
 
     def settle(self) -> None:
         """Take a settle window where the schedule stands."""
