@@ -107,7 +107,7 @@ def test_what_failed_loads_keep_is_found_with_its_size(tmp_path: Path) -> None:
     "plant",
     [
         {"what": "host_bytes", "bytes": "1MiB", "cap": 8},
-        {"what": "host_bytes", "bytes": "1MiB", "after": 12, "cap": 5},
+        {"what": "host_bytes", "bytes": "1MiB", "when": "failed", "after": 20, "cap": 5},
         {"what": "host_bytes", "bytes": "1MiB", "release_every": 5},
         {"what": "host_bytes", "bytes": "1MiB", "held": True},
     ],

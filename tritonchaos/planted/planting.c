@@ -62,8 +62,10 @@ static bool keep_all(const struct plant *plant, const struct visit *visit, struc
     int64_t gpu = plant->gpu < 0 ? visit->gpu : plant->gpu;
     for (int64_t i = 0; i < count; i++) {
         struct kept kept;
-        if (!keep_one(&kept, plant->what, plant->bytes, gpu, why))
+        if (!keep_one(&kept, plant->what, plant->bytes, gpu, why)) {
+            message_add(why, i ? " (%" PRId64 " are retained)" : "", i);
             return false;
+        }
         if (!remember(plant, visit, &kept)) {
             give_back(&kept);
             message_add(why, "out of memory");

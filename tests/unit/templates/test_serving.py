@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tritonchaos.errors import TemplateError
+from tritonchaos.native import missing_compiler
 from tritonchaos.templates import Machine, ModelTemplate, Tensor, find_template, template_names
 
 LOCAL = Machine(backends=frozenset({"python"}), has_gpu=False, c_compiler=True)
@@ -102,6 +103,26 @@ def test_a_stand_in_is_never_chosen_where_the_server_brings_tensorrt(identity: M
         identity.choose_variant(TENSORRT, None)
     assert "tensorrt: " in caught.value.message
     assert "variant: planted" in caught.value.hint
+
+
+def test_planted_gpu_is_chosen_only_by_name(identity: ModelTemplate) -> None:
+    machine = Machine(frozenset(), has_gpu=True, c_compiler=True)
+    # Nothing but planted_gpu has the parameter `kind`.
+    with pytest.raises(TemplateError, match="planted_gpu: it is taken only by name"):
+        identity.choose_variant(machine, None, {"kind": "KIND_CPU"})
+    assert identity.choose_variant(machine, "planted_gpu") == ("planted_gpu", ())
+    with pytest.raises(TemplateError, match="no GPU"):
+        identity.choose_variant(LOCAL, "planted_gpu")
+
+
+def test_planted_gpu_needs_device_readings(identity: ModelTemplate) -> None:
+    if why := missing_compiler():
+        pytest.skip(why)
+    served = identity.serve("m", {"plant": [{"what": "device_bytes", "bytes": "2MiB"}]}, "planted_gpu")
+    assert served.needs_gpu
+    config = as_bytes(served.files["config.pbtxt"]).decode()
+    assert "kind: KIND_GPU" in config
+    assert r'string_value: "[{\"what\":\"device_bytes\",\"bytes\":2097152}]"' in config
 
 
 @pytest.mark.parametrize("variant", ["planted", "python"])
