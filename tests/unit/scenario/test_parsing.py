@@ -489,7 +489,6 @@ LATER = {
     "measure": "measure: []\n" + ONE_PHASE,
     "amplify": "phases: [{phase: p, steps: [settle], amplify: 3}]\n",
     "gap": "phases: [{phase: p, steps: [settle], gap: 3}]\n",
-    "via": "phases: [{phase: p, steps: [load: {model: m, via: grpc}]}]\n",
 }
 
 
