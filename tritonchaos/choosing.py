@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from tritonchaos.client import HOW_TO_GET_GRPC
 from tritonchaos.errors import TargetUnavailable, TemplateError
 from tritonchaos.fitting import Fit, fit
 from tritonchaos.plugins import TARGETS, HasOwnModels, Target, abilities_of, repository_place
@@ -88,12 +90,23 @@ def choose(
 
 
 def _fit(scenario: Scenario, target: Target) -> Fit:
-    fits = fit(scenario, abilities_of(target))
+    has_grpcio = importlib.util.find_spec("grpc") is not None
+    fits = fit(scenario, abilities_of(target) if has_grpcio else abilities_of(target) - {"grpc"})
     if fits.lacks:
-        raise TargetUnavailable(fits.lacks)
+        message, hint = _told(fits, has_grpcio)
+        raise TargetUnavailable(message, hint=hint)
     if isinstance(target, HasOwnModels):
         target.check_models(scenario.models)
     return fits
+
+
+def _told(fits: Fit, has_grpcio: bool) -> tuple[str, str]:
+    """What a target lacks, and what can be done about it where something can."""
+    if "grpc" not in fits.missing:
+        return fits.lacks, ""
+    if not has_grpcio:
+        return f"{fits.lacks}: grpcio is not installed", HOW_TO_GET_GRPC
+    return fits.lacks, "give target remote its `grpc` address, start a server of ours without allow-grpc: false"
 
 
 def _serve_models(

@@ -20,6 +20,7 @@ class Fit:
 
     Attributes:
         lacks: What is missing and cannot be left out, with the place that needs it; "" if nothing.
+        missing: The same as names of abilities.
         skipped_phases: Phase -> why it is left out: phases at the end that follow the server's stop, and phases that
             are only run after something was seen. Neither changes what the cycles before them show.
         not_applied: (what, why) of server settings that have no effect.
@@ -28,6 +29,7 @@ class Fit:
     lacks: str = ""
     skipped_phases: Mapping[str, str] = field(default_factory=dict)
     not_applied: tuple[tuple[str, str], ...] = ()
+    missing: frozenset[str] = frozenset()
 
 
 def fit(scenario: Scenario, abilities: frozenset[str]) -> Fit:
@@ -38,9 +40,9 @@ def fit(scenario: Scenario, abilities: frozenset[str]) -> Fit:
     problems = [problem for name, needs in lacking.items() if name not in skipped for problem in needs]
     if "start" not in abilities and scenario.server.mode != "explicit":
         problems.append(("start", f"model control mode {scenario.server.mode}"))
-    lacks = ", ".join(dict.fromkeys(ability for ability, _ in problems))
-    where = f" ({problems[0][1]})" if problems else ""
-    return Fit(f"lacks: {lacks}{where}" if lacks else "", skipped, tuple(_not_applied(scenario, abilities)))
+    missing = dict.fromkeys(ability for ability, _ in problems)
+    lacks = f"lacks: {', '.join(missing)} ({problems[0][1]})" if problems else ""
+    return Fit(lacks, skipped, tuple(_not_applied(scenario, abilities)), frozenset(missing))
 
 
 Need = tuple[str, str]  # ability, and what needs it
@@ -48,9 +50,11 @@ Need = tuple[str, str]  # ability, and what needs it
 
 def _lacking(phase: Phase, server: ServerOptions, abilities: frozenset[str]) -> list[Need]:
     found = []
+    options = phase.server.over(server)
+    if "start" in abilities and _has_no_grpc(options):
+        abilities = abilities - {"grpc"}
     for entry in _steps(phase):
         found += [(need, f"{entry.spec.label()} in phase {phase.phase}") for need in sorted(_needs(entry) - abilities)]
-    options = phase.server.over(server)
     if "restart" not in abilities and (options != server or options.fresh != "run"):
         found.append(("restart", f"a server started anew for phase {phase.phase}"))
     return found
@@ -65,9 +69,14 @@ def _steps(phase: Phase) -> Iterator[StepEntry]:
         yield from plain_steps(group)
 
 
+def _has_no_grpc(options: ServerOptions) -> bool:
+    return str(options.flags.get("allow-grpc", True)).lower() in ("false", "0")
+
+
 def _needs(entry: StepEntry) -> frozenset[str]:
     reads_log = entry.spec.expect.log is not None or entry.spec.expect.not_log is not None
-    return needs_of(entry.step) | (frozenset({"log"}) if reads_log else frozenset())
+    log, grpc = {"log"} if reads_log else set(), {"grpc"} if entry.spec.via == "grpc" else set()
+    return needs_of(entry.step) | log | grpc
 
 
 def _after_the_end(phases: tuple[Phase, ...], lacking: Mapping[str, list[Need]]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.local_server import IDENTITY, LocalServer, Output, write_python_model
+from tests.local_server import IDENTITY, LocalServer, Output, wait_for, write_python_model
 from tritonchaos.client import parse_index, wait_until_gone
 from tritonchaos.expectation import error_text
 from tritonchaos.observations import Answer, ModelState, NoAnswer, Reply
@@ -76,8 +76,8 @@ def test_a_model_is_loaded_served_and_unloaded(shared_server: LocalServer) -> No
     assert answer(reply).status == 200
     assert outputs is not None
     assert np.array_equal(outputs["OUTPUT"], tensor)
-    statistics = document(client.statistics("identity", 10))
-    assert statistics["model_stats"][0]["inference_count"] == 1
+    # The python backend counts an inference after it has answered it.
+    assert wait_for(lambda: document(client.statistics("identity", 10))["model_stats"][0]["inference_count"] == 1)
     assert answer(client.unload("identity", 30)).status == 200
     gone = wait_until_gone(client, "identity", 20)
     assert (gone.gone, gone.state, gone.reason) == (True, "UNAVAILABLE", "unloaded")

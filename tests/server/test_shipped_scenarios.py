@@ -72,3 +72,14 @@ def test_after_a_failed_reload_the_server_will_not_stop(tmp_path: Path) -> None:
     called = run_scenario("failed-reload", tmp_path)
     assert called.exit_code == 1, called.shown()
     assert called.kinds() == {"will_not_stop"}, called.shown()
+
+
+def test_a_slow_load_over_http_holds_up_what_is_asked_over_http_alone(tmp_path: Path) -> None:
+    pytest.importorskip("grpc")
+    called = run_scenario("health-during-load", tmp_path)
+    assert called.exit_code == 1, called.shown()
+    assert called.kinds() == {"slowdown"}, called.shown()
+    slow = called.findings("slowdown")
+    assert {finding["title"] for finding in slow} == {"infer busy took longer than 1 s", "request took longer than 1 s"}
+    # The phase with loads over gRPC comes first: nothing was held up in it.
+    assert {finding["position"]["phase"] for finding in slow} == {"over_http"}

@@ -54,6 +54,8 @@ def test_with_every_ability_nothing_is_left_out() -> None:
         ([CYCLES], "server: {fresh: phase}", "lacks: restart"),
         (["{phase: w, server: {flags: {log-verbose: 1}}, cycles: 2, each: [{load: m}]}"], "", "lacks: restart"),
         (["{phase: w, cycles: 2, each: [{load: {model: m, expect: {log: loaded}}}]}"], "", "lacks: log (load m"),
+        (["{phase: w, steps: [{load: {model: m, via: grpc}}]}"], "", "lacks: grpc (load m via grpc in phase w)"),
+        (["{phase: w, steps: [{infer: {model: m, via: both}}]}"], "", "lacks: grpc (infer m via grpc in phase w)"),
     ],
 )
 def test_what_cannot_be_left_out_is_named_with_its_place(phases: list[str], more: str, lacks: str) -> None:
@@ -71,3 +73,13 @@ def test_server_settings_without_effect_are_told() -> None:
         ("server flags log-verbose", "not set: the server is not ours to start"),
         ("server env A", "not set: the server is not ours to start"),
     )
+
+
+@pytest.mark.parametrize("off", ["false", "'false'", "0"])
+def test_a_server_started_without_grpc_cannot_be_asked_over_it(off: str) -> None:
+    asked = "{phase: w, steps: [{load: {model: m, via: grpc}}]}"
+    every = frozenset(ABILITIES)
+    assert fit(scenario(asked), every).missing == frozenset()
+    assert fit(scenario(asked, more=f"server: {{flags: {{allow-grpc: {off}}}}}"), every).missing == {"grpc"}
+    of_phase = asked.replace("steps:", f"server: {{flags: {{allow-grpc: {off}}}}}, steps:")
+    assert fit(scenario(CYCLES, of_phase), every).missing == {"grpc"}

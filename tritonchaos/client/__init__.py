@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from tritonchaos.client.triton_client import HELD_STATES, GoneResult, TritonClient, parse_index, wait_until_gone
+from tritonchaos.client.model_calls import ModelCalls
+from tritonchaos.client.triton_client import (
+    HELD_STATES,
+    HOW_TO_GET_GRPC,
+    GoneResult,
+    TritonClient,
+    parse_index,
+    wait_until_gone,
+)
 
-__all__ = ["HELD_STATES", "GoneResult", "TritonClient", "parse_index", "wait_until_gone"]
+__all__ = [
+    "HELD_STATES",
+    "HOW_TO_GET_GRPC",
+    "GoneResult",
+    "ModelCalls",
+    "TritonClient",
+    "parse_index",
+    "wait_until_gone",
+]

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
+from tritonchaos.client.grpc_calls import GrpcCalls
 from tritonchaos.client.http_connection import Exchange, HttpConnection
 from tritonchaos.client.inference_encoding import NamedTensor, decode_response, encode_request
+from tritonchaos.client.model_calls import ModelCalls
 from tritonchaos.errors import UsageError
 from tritonchaos.observations import Answer, ModelState, NoAnswer, Reply
 
@@ -24,11 +26,14 @@ HELD_STATES: Final = frozenset({"READY", "LOADING", "UNLOADING"})
 # Pauses between two looks at the index: an in-process model is gone in about 1 ms, a python model in about 1.2 s.
 _FIRST_PAUSE_S: Final = 0.0005
 _LONGEST_PAUSE_S: Final = 0.01
+HOW_TO_GET_GRPC: Final = "pip install 'tritonchaos[grpc]'"
 _INFERENCE_HEADER_LENGTH: Final = "inference-header-content-length"
 
 
 class TritonClient:
-    """The HTTP endpoints of one tritonserver. One client per thread: its connection carries one call at a time.
+    """Calls to one tritonserver, over HTTP unless said otherwise.
+
+    One client per thread: its connection carries one call at a time.
 
     Args:
         url: Base URL, "http://HOST:PORT".
@@ -46,6 +51,7 @@ class TritonClient:
         self.grpc = grpc
         self._prefix = parts.path.rstrip("/")
         self._connection = HttpConnection(parts.hostname, parts.port or 80)
+        self._calls: GrpcCalls | None = None
 
     # --- the server ---
 
@@ -74,18 +80,33 @@ class TritonClient:
         if self.grpc is None:
             return None
         try:
-            import tritonclient.grpc as triton_grpc
+            calls = GrpcCalls(self.grpc)
         except ImportError:
             return None
-        start_ns = time.monotonic_ns()
-        channel = triton_grpc.InferenceServerClient(self.grpc)
         try:
-            status = 200 if channel.is_server_live(client_timeout=deadline_s) else 400
-            return Answer(status, b"", time.monotonic_ns() - start_ns)
-        except triton_grpc.InferenceServerException as error:
-            return NoAnswer(_grpc_reason(error), time.monotonic_ns() - start_ns)
+            return calls.live(deadline_s)
         finally:
-            channel.close()
+            calls.close()
+
+    def over(self, via: str) -> ModelCalls:
+        """Return whom to ask: this client itself for "http", for "grpc" one with the same calls over a channel.
+
+        Raises:
+            UsageError: There is no gRPC endpoint, or grpcio is not installed.
+        """
+        if via == "http":
+            return self
+        if self._calls is None:
+            self._calls = self._open_grpc()
+        return self._calls
+
+    def _open_grpc(self) -> GrpcCalls:
+        if self.grpc is None:
+            raise UsageError(f"the server at {self.url} has no gRPC address", hint="give the target its `grpc`")
+        try:
+            return GrpcCalls(self.grpc)
+        except ImportError as error:
+            raise UsageError(f"gRPC cannot be used: {error}", hint=HOW_TO_GET_GRPC) from None
 
     # --- one model ---
 
@@ -174,8 +195,11 @@ class TritonClient:
         return self._exchange(method, path, deadline_s, headers, body).reply
 
     def close(self) -> None:
-        """Close the connection. Needed before SIGTERM: one open connection makes it take the whole exit timeout."""
+        """Close all connections. Needed before SIGTERM: one open connection makes it take the whole exit timeout."""
         self._connection.close()
+        taken, self._calls = self._calls, None
+        if taken is not None:
+            taken.close()
 
     def _get(self, path: str, deadline_s: float) -> Reply:
         return self._exchange("GET", path, deadline_s, may_repeat=True).reply
@@ -290,11 +314,3 @@ def _silence(reply: Reply) -> NoAnswer:
 def _model_path(model: str, version: str) -> str:
     path = f"/v2/models/{quote(model, safe='')}"
     return f"{path}/versions/{quote(version, safe='')}" if version else path
-
-
-def _grpc_reason(error: Exception) -> str:
-    status = str(error.status()) if hasattr(error, "status") else ""
-    text = str(error)[:200]
-    if "DEADLINE_EXCEEDED" in status:
-        return "deadline"
-    return f"refused: {text}" if "UNAVAILABLE" in status else f"garbage: {status} {text}"

@@ -23,7 +23,10 @@ class Arm(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server answered: HTTP status, body bytes, and the time from first byte sent to last byte read."""
+    """What the server answered: HTTP status, body bytes, and the time from first byte sent to last byte read.
+
+    An answer over gRPC has the status that the same answer has over HTTP, and a body with the text of its error.
+    """
 
     status: int
     body: bytes
@@ -122,6 +125,7 @@ class StepSpec:
         fields: Its YAML fields, as JSON values.
         undocumented: It goes outside Triton's documented rules; its findings are reported apart.
         record: Its latency is the metric latency_<record>_ns; "": it is not one.
+        via: How the server was asked: "http" or "grpc".
     """
 
     name: str
@@ -131,7 +135,9 @@ class StepSpec:
     deadline_s: float
     undocumented: bool = False
     record: str = ""
+    via: str = "http"
 
     def label(self) -> str:
-        """Print the step at a glance: "load ident"."""
-        return f"{self.name} {self.model}" if self.model else self.name
+        """Print the step at a glance: "load ident", or "load ident via grpc"."""
+        parts = [self.name, self.model or "", "" if self.via == "http" else f"via {self.via}"]
+        return " ".join(part for part in parts if part)

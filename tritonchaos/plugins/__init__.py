@@ -18,7 +18,7 @@ from tritonchaos.plugins.registry import (
 )
 from tritonchaos.plugins.reporters import Recorder, Reporter
 from tritonchaos.plugins.samplers import Group, HasCapacities, Sampler, SampleScope
-from tritonchaos.plugins.steps import Readings, ServerControl, Step, Workbench, needs_of
+from tritonchaos.plugins.steps import Readings, ServerControl, Step, Workbench, needs_of, ways_of
 from tritonchaos.plugins.targets import (
     ABILITIES,
     HasAbilities,
@@ -83,5 +83,6 @@ __all__ = [
     "abilities_of",
     "load_plugins",
     "needs_of",
+    "ways_of",
     "repository_place",
 ]

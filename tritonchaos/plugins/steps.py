@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from tritonchaos.observations import JsonValue, Reading, Reply
 
 if TYPE_CHECKING:
-    from tritonchaos.client import TritonClient
+    from tritonchaos.client import ModelCalls, TritonClient
     from tritonchaos.repository import ModelRepository
     from tritonchaos.templates import ServedModel
 
@@ -54,6 +54,7 @@ class Workbench:
         deadline_s: How long this step may take.
         random: Seeded for this very step.
         observed: What the step saw beyond its reply; filled by `observe`.
+        via: How the server is to be asked by a step with `ways`: "http" or "grpc".
     """
 
     client: TritonClient
@@ -65,6 +66,12 @@ class Workbench:
     deadline_s: float = 30.0
     random: Random = field(default_factory=Random)
     observed: dict[str, JsonValue] = field(default_factory=dict)
+    via: str = "http"
+
+    @property
+    def asked(self) -> ModelCalls:
+        """The client, or the one with the same calls over gRPC."""
+        return self.client if self.via == "http" else self.client.over(self.via)
 
     def observe(self, **facts: JsonValue) -> None:
         """Record facts beyond the reply, under the keys listed at `StepFinished.observed`."""
@@ -74,7 +81,8 @@ class Workbench:
 class Step(Named, Protocol):
     """One thing done to the server or its model repository.
 
-    A step that not every target can carry out has `needs`, names from `ABILITIES` (see `needs_of`).
+    A step that not every target can carry out has `needs`, names from `ABILITIES` (see `needs_of`). One that can ask
+    the server in another way than over HTTP has `ways` (see `ways_of`) and asks `Workbench.asked`.
     """
 
     contract: ClassVar[Contract]
@@ -87,3 +95,9 @@ def needs_of(step: Step) -> frozenset[str]:
     """Abilities that a target must have for a step; one that holds other steps answers for them too."""
     needs: frozenset[str] = getattr(step, "needs", frozenset())
     return needs
+
+
+def ways_of(step: type[Step] | Step) -> tuple[str, ...]:
+    """Values of `via` that a step takes: "http", "grpc", and "both" where one after the other has a meaning."""
+    ways: tuple[str, ...] = getattr(step, "ways", ("http",))
+    return ways

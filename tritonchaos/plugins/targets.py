@@ -103,6 +103,7 @@ ABILITIES: Final[Mapping[str, str]] = {
     "restart": "stop the server and start it again",
     "signal": "send signals to the server's processes",
     "log": "read the server's log",
+    "grpc": "be asked over gRPC",
     "backends": "make our own backend libraries loadable beside the server's",
 }
 

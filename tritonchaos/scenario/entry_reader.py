@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import Field, TypeAdapter
 
 from tritonchaos.observations import Expectation, JsonValue, StepSpec
-from tritonchaos.plugins import Contract, Registry, Seconds
+from tritonchaos.plugins import Contract, Registry, Seconds, ways_of
 from tritonchaos.scenario.entries import (
     CheckEntry,
     Entry,
@@ -32,6 +32,8 @@ CONTROL_STEPS: Final[Mapping[str, tuple[str, str]]] = {
     "together": ("gap", "Start steps at the same moment, or one gap after the other, without waiting for any."),
 }
 
+# What `via: both` is: one step after the other.
+_BOTH_WAYS: Final = ("http", "grpc")
 _OPTIONS: Final = ("expect", "deadline", "via", "every", "record")
 # Steps that need the track to themselves.
 _NOT_TOGETHER: Final = frozenset({"start_server", "stop_server", "restart_server", "sample", "settle"})
@@ -64,8 +66,12 @@ class EntryReader:
         return [self._check(entry, where) for entry, where in self._listed(raw, path, "checks")]
 
     def steps(self, raw: JsonValue, path: YamlPath) -> list[Entry | None]:
-        """Read a list of steps; an entry that is wrong is None."""
-        return [self._entry(entry, where) for entry, where in self._listed(raw, path, "steps")]
+        """Read a list of steps; an entry that is wrong is None, and one with `via: both` is two."""
+        return [entry for entry, _ in self._placed_steps(raw, path)]
+
+    def _placed_steps(self, raw: JsonValue, path: YamlPath) -> list[tuple[Entry | None, YamlPath]]:
+        listed = self._listed(raw, path, "steps")
+        return [(one, where) for entry, where in listed for one in _each_way(self._entry(entry, where))]
 
     def _listed(self, raw: JsonValue, path: YamlPath, what: str) -> list[tuple[JsonValue, YamlPath]]:
         if not isinstance(raw, list) or not raw:
@@ -133,13 +139,14 @@ class EntryReader:
         deadline_s = self._option(_DEADLINE, options, "deadline", where, self.deadline_s)
         record = self._option(_RECORD, options, "record", where, "")
         every = self._every(options, where)
+        via = self._via(name, options, where)
         if step is None:
             return None
         model = getattr(step, "model", None)
         if isinstance(model, str):
             self._known_model(model, where if isinstance(given, str) else (*where, "model"))
         is_undocumented = step.contract is Contract.UNDOCUMENTED
-        spec = StepSpec(name, model, fields_as_json(step), expect, deadline_s, is_undocumented, record)
+        spec = StepSpec(name, model, fields_as_json(step), expect, deadline_s, is_undocumented, record, via)
         return StepEntry(self._with_files(step, where), spec, every)
 
     def _control(self, name: str, given: JsonValue, where: YamlPath) -> Entry | None:
@@ -153,14 +160,14 @@ class EntryReader:
         for key in ("steps", *(["times"] if name == "repeat" else [])):
             if key not in given:
                 self.problems.append(Problem(where, f"no key {key!r}", "one: it is required"))
-        inner = self.steps(given["steps"], (*where, "steps")) if "steps" in given else []
+        inner = self._placed_steps(given["steps"], (*where, "steps")) if "steps" in given else []
         every = self._every(given, where)
-        entries = tuple(entry for entry in inner if entry is not None)
+        entries = tuple(entry for entry, _ in inner if entry is not None)
         if name == "repeat":
             return RepeatEntry(self._option(_TIMES, given, "times", where, 1), entries, every)
         gap_s = self._option(_GAP, given, "gap", where, 0.0)
         plain = tuple(entry for entry in entries if isinstance(entry, StepEntry))
-        self.problems += _together_problems(inner, (*where, "steps"))
+        self.problems += _together_problems(inner)
         return TogetherEntry(gap_s, plain, every)
 
     def _with_files(self, step: Any, where: YamlPath) -> Any:
@@ -206,16 +213,32 @@ class EntryReader:
         keys = Keys((*own, *_OPTIONS))
         # Unknown keys are told here, where the options are known too.
         self.problems += [keys.problem(path, key) for key in given if key not in keys.known]
-        if "via" in given and given["via"] != "http":
-            self._refuse_via(given["via"], (*path, "via"))
         return (
             {key: value for key, value in given.items() if key in own},
             {key: value for key, value in given.items() if key in _OPTIONS},
         )
 
-    def _refuse_via(self, via: JsonValue, path: YamlPath) -> None:
-        found = f"{via!r}, which is {NOT_YET}" if via in ("grpc", "both") else shown(via)
-        self.problems.append(Problem(path, found, "http"))
+    def _via(self, name: str, options: Mapping[str, JsonValue], where: YamlPath) -> str:
+        """Read how the server is to be asked; which ways have a meaning is the step's to say."""
+        via, ways = options.get("via", "http"), ways_of(self.families.steps[name])
+        if not isinstance(via, str) or via not in ways:
+            self.problems.append(self._wrong_way(name, via, ways, (*where, "via")))
+            return "http"
+        if via == "both" and "record" in options:
+            expected = "a step for each way, each with a record of its own"
+            self.problems.append(Problem((*where, "record"), "record beside via: both", expected, at_key=True))
+        return via
+
+    def _wrong_way(self, name: str, via: JsonValue, ways: Sequence[str], path: YamlPath) -> Problem:
+        if via not in ("grpc", "both"):
+            return Problem(path, shown(via), one_of(ways), nearest(str(via), ways))
+        if "grpc" in ways:
+            hint = f"the second {name} would meet what the first has changed; write a step for each way"
+            return Problem(path, f"{via!r} for {name}", one_of(ways), hint)
+        steps = self.families.steps
+        able = [other for other in steps.names() if "grpc" in ways_of(steps[other])]
+        hint = f"over gRPC there are {', '.join(able)}" if able else ""
+        return Problem(path, f"{via!r} for {name}, which does not ask over gRPC", one_of(ways), hint)
 
     def _expect(self, raw: JsonValue, path: YamlPath) -> Expectation:
         expect, problems = read_expectation(raw, path)
@@ -237,14 +260,20 @@ _TIMES: Final[TypeAdapter[Any]] = TypeAdapter(Annotated[int, Field(ge=1, le=10**
 _RECORD: Final[TypeAdapter[Any]] = TypeAdapter(Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")])
 
 
-def _together_problems(entries: Sequence[Entry | None], path: YamlPath) -> Iterator[Problem]:
-    for number, entry in enumerate(entries):
+def _each_way(entry: Entry | None) -> tuple[Entry | None, ...]:
+    if not isinstance(entry, StepEntry) or entry.spec.via != "both":
+        return (entry,)
+    return tuple(replace(entry, spec=replace(entry.spec, via=way)) for way in _BOTH_WAYS)
+
+
+def _together_problems(entries: Sequence[tuple[Entry | None, YamlPath]]) -> Iterator[Problem]:
+    for entry, path in entries:
         if isinstance(entry, RepeatEntry | TogetherEntry):
-            yield Problem((*path, number), "steps within steps", "plain steps")
+            yield Problem(path, "steps within steps", "plain steps")
         elif entry is not None and entry.spec.name in _NOT_TOGETHER:
-            yield Problem((*path, number), f"the step {entry.spec.name!r}", "steps that can run beside others")
+            yield Problem(path, f"the step {entry.spec.name!r}", "steps that can run beside others")
         elif entry is not None and entry.every != 1:
-            yield Problem((*path, number), "every inside together", "it beside `steps`", at_key=True)
+            yield Problem(path, "every inside together", "it beside `steps`", at_key=True)
 
 
 def _mapping(plugin: Any, fields: JsonValue) -> Mapping[str, JsonValue]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from tritonchaos.observations import JsonValue
-from tritonchaos.plugins import Registry, Seconds
+from tritonchaos.plugins import Registry, Seconds, ways_of
 from tritonchaos.scenario.entries import Families
 from tritonchaos.scenario.entry_reader import CONTROL_STEPS, LATER_TARGETS
 from tritonchaos.scenario.expect_fields import ExpectFields, PositiveSeconds
@@ -50,7 +50,7 @@ def _step_options() -> dict[str, JsonValue]:
     return {
         "expect": {**expect, "description": "What the reply should be; absent: ok."},
         "deadline": {**deadline, "description": "Longest time the step may take."},
-        "via": {"enum": ["http"], "description": "How the server is asked."},
+        "via": {"enum": ["http"], "description": "How the server is asked; both: over HTTP, then over gRPC."},
         "every": _EVERY,
         "record": {
             "type": "string",
@@ -115,6 +115,8 @@ def _plugin(plugin: Any, options: Mapping[str, JsonValue], definitions: dict[str
             yaml: attributes.get(field.name, "") for yaml, field in zip(names, dataclasses.fields(plugin), strict=False)
         }
     fields = _described(schema.get("properties", {}), attributes)
+    if "via" in options:
+        options = {**options, "via": {**options["via"], "enum": list(ways_of(plugin))}}
     mapping: dict[str, JsonValue] = {
         "type": "object",
         "properties": {**fields, **options},

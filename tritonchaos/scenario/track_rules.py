@@ -23,7 +23,8 @@ class StartRule:
 
     Attributes:
         track: Name of the other track; "main" is the main one.
-        step: Number of the step within its cycle or round, or its label such as "load ident", or only "load".
+        step: Number of the step within its cycle or round, or its label such as "load ident via grpc", or the first
+            words of it.
         when: The step is about to be applied, or has been.
         offset_s: How long after that.
     """
@@ -37,7 +38,9 @@ class StartRule:
         """Say whether this is the step that is waited for."""
         if (track, when) != (self.track, self.when):
             return False
-        return step_number == self.step if isinstance(self.step, int) else self.step in (spec.name, spec.label())
+        if isinstance(self.step, int):
+            return step_number == self.step
+        return self.step in (spec.name, f"{spec.name} {spec.model}", spec.label())
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ class Track:
         bench.deadline_s = scheduled.spec.deadline_s
         bench.random = scheduled.random()
         bench.observed = {}
+        bench.via = scheduled.spec.via
         if scheduled.position.track == "main":
             around.measuring.at(scheduled.position)
         log_start, started_ns = log_size(around.log_file), around.journal.now_ns()

@@ -19,7 +19,7 @@ from tritonchaos.plugins import STEPS, Contract, Workbench
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tritonchaos.client import TritonClient
+    from tritonchaos.client import ModelCalls, TritonClient
     from tritonchaos.templates import ServedModel
 
 
@@ -60,6 +60,7 @@ class Infer:
 
     name: ClassVar[str] = "infer"
     contract: ClassVar[Contract] = Contract.DOCUMENTED
+    ways: ClassVar[tuple[str, ...]] = ("http", "grpc", "both")
 
     model: str
     count: int = 1
@@ -111,9 +112,9 @@ class Infer:
             inputs = served.make_inputs(bench.random, point.batch, point.shape)
             senders.append(_Sender(self, served, inputs, served.expected(inputs), bench.deadline_s))
         if len(senders) == 1:
-            senders[0].send(bench.client)
+            senders[0].send(bench.asked)
         else:
-            _send_at_once(senders, bench.client)
+            _send_at_once(senders, bench.client, bench.via)
         return [sender.result() for sender in senders]
 
 
@@ -158,7 +159,7 @@ class _Sender:
     ended: list[_Result] = field(default_factory=list)
     error: BaseException | None = None
 
-    def send(self, client: TritonClient) -> None:
+    def send(self, client: ModelCalls) -> None:
         """Send one after the other until one is bad."""
         datatypes = {tensor.name: tensor.datatype for tensor in self.served.inputs}
         for _ in range(max(self.step.count, 1)):
@@ -177,7 +178,7 @@ class _Sender:
         return self.ended[0]
 
 
-def _send_at_once(senders: Sequence[_Sender], client: TritonClient) -> None:
+def _send_at_once(senders: Sequence[_Sender], client: TritonClient, via: str) -> None:
     """Let every sender send from a thread and over a connection of its own."""
     from tritonchaos.client import TritonClient
 
@@ -186,8 +187,9 @@ def _send_at_once(senders: Sequence[_Sender], client: TritonClient) -> None:
     def run(sender: _Sender) -> None:
         own = TritonClient(client.url, client.grpc)
         try:
+            asked = own.over(via)
             begin.wait()
-            sender.send(own)
+            sender.send(asked)
         except BaseException as error:  # carried to the thread that waits, which raises it
             begin.abort()
             sender.error = error

@@ -27,6 +27,7 @@ class Load:
 
     name: ClassVar[str] = "load"
     contract: ClassVar[Contract] = Contract.DOCUMENTED
+    ways: ClassVar[tuple[str, ...]] = ("http", "grpc")
 
     model: str
     config: Mapping[str, Any] | None = None
@@ -42,4 +43,4 @@ class Load:
             paths = self.files or repository.model_files(self.model)
         folder = repository.model_dir(self.model)
         files = {path: (folder / path).read_bytes() for path in paths}
-        return bench.client.load(self.model, bench.deadline_s, config=config, files=files or None)
+        return bench.asked.load(self.model, bench.deadline_s, config=config, files=files or None)

@@ -23,13 +23,14 @@ class Unload:
 
     name: ClassVar[str] = "unload"
     contract: ClassVar[Contract] = Contract.DOCUMENTED
+    ways: ClassVar[tuple[str, ...]] = ("http", "grpc")
 
     model: str
     unload_dependents: bool = False
 
     def apply(self, bench: Workbench) -> Reply:
-        """Send the unload request, then watch the index for the rest of the deadline."""
-        reply = bench.client.unload(self.model, bench.deadline_s, unload_dependents=self.unload_dependents)
+        """Send the unload request, then watch the index (always over HTTP) for the rest of the deadline."""
+        reply = bench.asked.unload(self.model, bench.deadline_s, unload_dependents=self.unload_dependents)
         if isinstance(reply, Answer) and reply.status == 200:
             _observe_gone(self.model, bench, bench.deadline_s - reply.elapsed_ns / 1e9)
         return reply

@@ -58,8 +58,8 @@ class RemoteTarget:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """Of what not every target can do, nothing: neither the server nor its log and backends are ours."""
-        return frozenset()
+        """Of what not every target can do: to be asked over gRPC. Neither the server nor its log are ours."""
+        return frozenset({"grpc"} if self.grpc else ())
 
     def check(self) -> None:
         """Ask the server whether it is one that can be tested so.

@@ -17,6 +17,7 @@ from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import Arm, Expectation
 from tritonchaos.plugins import STEPS, Contract, Registry, Seconds, Workbench, load_plugins
 from tritonchaos.scenario import Families, Scenario, StepEntry, build_plugin, json_schema, load_scenario, parse_scenario
+from tritonchaos.scenario.entries import TogetherEntry
 from tritonchaos.scenario.track_rules import StartRule, StopRule
 from tritonchaos.shipped import shipped_folder
 
@@ -472,6 +473,53 @@ def test_a_model_name_can_never_leave_the_repository(name: str):
     assert "expected a model name" in refusal(f'scenario: s\nmodels: {{"{name}": {{template: t}}}}\n{ONE_PHASE}')
 
 
+def test_both_ways_are_two_steps_one_after_the_other():
+    text = one(
+        "cycles: 4, each: [{load: {model: m, via: grpc}}, {infer: {model: m, via: both, every: 2}}, {unload: m},"
+        " {together: {steps: [{infer: {model: m, via: both}}, {load: n}]}}]"
+    )
+    *plain, together = parse(text).phases[0].each
+    assert [(e.spec.label(), e.every) for e in plain if isinstance(e, StepEntry)] == [
+        ("load m via grpc", 1),
+        ("infer m", 2),
+        ("infer m via grpc", 2),
+        ("unload m", 1),
+    ]
+    assert isinstance(together, TogetherEntry)
+    assert [step.spec.via for step in together.steps] == ["http", "grpc", "http"]
+
+
+def test_a_wrong_step_beside_one_that_is_two_is_named_at_its_place():
+    message = refusal(one("steps: [{together: {steps: [{infer: {model: m, via: both}}, settle]}}]"))
+    assert "phases[0].steps[0].together.steps[1]: found the step 'settle'" in message
+
+
+@pytest.mark.parametrize("label", ["load", "load m", "load m via grpc"])
+def test_a_track_may_wait_for_a_step_however_it_is_asked(label: str):
+    spec = parse(steps("load: {model: m, via: grpc}")).phases[0].steps[0].spec
+    assert StartRule("main", label).is_met_by("main", 0, spec, "started")
+    assert not StartRule("main", "load n").is_met_by("main", 0, spec, "started")
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("load: {model: m, via: both}", "load.via: found 'both' for load, expected one of http, grpc"),
+        ("unload: {model: m, via: both}", "unload.via: found 'both' for unload"),
+        ("wait_for: {model: m, via: grpc}", "wait_for.via: found 'grpc' for wait_for, which does not ask over gRPC"),
+        ("request: {path: /v2, via: both}", "(over gRPC there are infer, load, unload)"),
+        ("wait: {seconds: 1s, via: grpc}", "'grpc' for wait"),
+        ("infer: {model: m, via: gprc}", "infer.via: found 'gprc', expected one of http, grpc, both"),
+        ("infer: {model: m, via: [grpc]}", "infer.via: found"),
+        ("infer: {model: m, via: both, record: a}", "infer.record: found record beside via: both"),
+    ],
+)
+def test_ways_that_have_no_meaning_are_refused(step: str, told: str):
+    message = refusal(steps(step))
+    assert told in message
+    assert len(message.splitlines()) == 1
+
+
 LATER = {
     "faults": "faults: 3\n" + ONE_PHASE,
     "ledger": "ledger: {}\n" + ONE_PHASE,
@@ -479,7 +527,6 @@ LATER = {
     "measure": "measure: []\n" + ONE_PHASE,
     "amplify": "phases: [{phase: p, steps: [settle], amplify: 3}]\n",
     "gap": "phases: [{phase: p, steps: [settle], gap: 3}]\n",
-    "via": "phases: [{phase: p, steps: [load: {model: m, via: grpc}]}]\n",
 }
 
 
@@ -654,6 +701,8 @@ def test_the_schema_holds_every_plugin_with_its_fields_and_help():
     assert list(fields["properties"]) == ["model", "pause", "expect", "deadline", "via", "every", "record"]
     assert fields["properties"]["pause"]["description"] == "How long to wait, in between."
     assert fields["required"] == ["model"]
+    ways = {name: forms[-1]["properties"][name]["anyOf"][1]["properties"]["via"]["enum"] for name in ("shake", "infer")}
+    assert ways == {"shake": ["http"], "infer": ["http", "grpc", "both"]}
     assert "memory_growth" in schema["$defs"]["check"]["anyOf"][-1]["properties"]
 
 

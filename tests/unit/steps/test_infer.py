@@ -73,6 +73,23 @@ def test_the_first_wrong_answer_ends_it_too():
     assert table.observed["match"] is False and "OUT" in str(table.observed["first_mismatch"])
 
 
+def test_over_grpc_the_other_side_of_the_client_is_asked():
+    class Both(Echo):
+        def __init__(self) -> None:
+            super().__init__()
+            self.others = {"grpc": Echo()}
+
+        def over(self, via: str) -> Echo:
+            return self.others[via]
+
+    client = Both()
+    table = bench(client)
+    table.via = "grpc"
+    Infer("m", count=2).apply(table)
+    assert (len(client.shapes), len(client.others["grpc"].shapes)) == (0, 2)
+    assert table.observed["match"] is True
+
+
 def test_silence_is_no_answer_and_no_outputs():
     table = bench(Echo(silent=True))
     assert Infer("m").apply(table) == NoAnswer("deadline", 5)

@@ -142,5 +142,6 @@ def test_its_fields_are_those_of_the_scenario_file() -> None:
     assert target.backends() == {"python"}
     assert RemoteTarget("http://h:1").backends() is None
     assert abilities_of(target) == frozenset()
+    assert abilities_of(RemoteTarget("http://h:1", grpc="h:2")) == {"grpc"}
     with pytest.raises(ScenarioError, match="url"):
         build_plugin(TARGETS, "remote", {}, "target")
