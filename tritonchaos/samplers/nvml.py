@@ -102,6 +102,8 @@ class NvmlSampler:
             self._notes.extend(visible.notes)
         if not self._uuids:
             return dict.fromkeys(_METRICS, f"no GPU is visible ({len(gpus)} in the machine; see CUDA_VISIBLE_DEVICES)")
+        if nvml.is_stand_in():
+            self._notes.append("device memory was read from a stand-in NVML, not from a GPU")
         self._notes.extend(nvml.problems)
         self._note_mig(gpus)
         unavailable: dict[str, str] = {}
