@@ -1,4 +1,4 @@
-"""A machine whose GPUs are the stand-in NVML's: lays out the library, the scenery and the ledger for processes under test."""
+"""A machine whose GPUs are the stand-in NVML's: its library, scenery and ledger, for processes under test."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ TEMPLATES = HERE / "templates"
 A, B = "GPU-aaaaaaaa-0000-0000-0000-000000000001", "GPU-bbbbbbbb-0000-0000-0000-000000000002"
 needs_compiler = pytest.mark.skipif(missing_compiler() is not None, reason=f"{missing_compiler()}")
 
-# Runs until its input ends; as a program that shares the GPU does, it takes memory and gives it back again and again.
+# Shares the GPU until it is killed: holds memory, and as much again every other second.
 _CO_TENANT = """
 import json, os, sys, time
-def write(count):
+gpu, count = map(int, sys.argv[1:])
+def write(taken):
+    line = {"pid": os.getpid(), "gpu": gpu, "bytes": taken, "what": "device"}
     with open(os.environ["TRITONCHAOS_PLANTED_LEDGER"], "a") as ledger:
-        ledger.write(json.dumps({"pid": os.getpid(), "gpu": int(sys.argv[1]), "bytes": count, "what": "device"}) + "\\n")
-write(int(sys.argv[2]))
+        ledger.write(json.dumps(line) + "\\n")
+write(count)
 print("ready", flush=True)
-for _ in iter(lambda: time.sleep(0.05), "never"):
-    write(int(sys.argv[2]))
-    time.sleep(0.05)
-    write(-int(sys.argv[2]))
+while True:
+    time.sleep(1)
+    write(count)
+    time.sleep(1)
+    write(-count)
 """
 
 
@@ -81,7 +84,7 @@ class StandIn:
         return json.loads(done.stdout)
 
     def run_scenario(self, text: str, *options: str, **environment: str) -> Called:
-        """Run a scenario of the template on_gpu; the server opens a context of 300 MiB on GPU 0, and 1 if there is one."""
+        """Run a scenario; its models may be of the template on_gpu."""
         scenario = self.folder / "scenario.yaml"
         scenario.write_text(text)
         command = [sys.executable, "-m", "tritonchaos", "run", str(scenario), "--templates", str(TEMPLATES)]
@@ -92,7 +95,7 @@ class StandIn:
         return Called(done.returncode, done.stdout, done.stderr, self.folder / "run")
 
     def co_tenant(self, gpu: int, count: int) -> subprocess.Popen[str]:
-        """Start a process that holds memory, and as much again every other 50 ms."""
+        """Start a process that holds memory, and as much again every other second."""
         command = [sys.executable, "-c", _CO_TENANT, str(gpu), str(count)]
         process = subprocess.Popen(command, env=self._whole({}), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

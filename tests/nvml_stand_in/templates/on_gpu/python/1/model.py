@@ -1,4 +1,4 @@
-"""Identity that holds device memory in the stand-in's ledger, in the name of the server, and leaks some when asked to."""
+"""Identity that holds device memory in the stand-in's ledger, in the server's name, and leaks some when asked to."""
 
 import json
 import os
