@@ -105,6 +105,7 @@ def test_its_configuration_parses_prints_back_and_declares_the_same_tensors(serv
 def test_every_parameter_with_an_effect_reaches_a_file(template: str, variant: str) -> None:
     plain = serve(template, variant)
     others = {"datatype": "INT32", "dims": [5, -1], "int": 7, "bytes": 12345, "text": "other"}
+    others["plants"] = [{"what": "fds"}]
     for name, entry in find_template(template).read.parameters.items():
         if entry.only and variant not in entry.only:
             continue

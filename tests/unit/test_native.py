@@ -144,6 +144,8 @@ def test_the_planted_backend_compiles_without_a_warning_and_exports_entry_points
     exported = {line.split()[-1] for line in listed.stdout.splitlines()}
     assert exported == {
         "TRITONBACKEND_Initialize",
+        "TRITONBACKEND_ModelInitialize",
+        "TRITONBACKEND_ModelFinalize",
         "TRITONBACKEND_ModelInstanceInitialize",
         "TRITONBACKEND_ModelInstanceFinalize",
         "TRITONBACKEND_ModelInstanceExecute",

@@ -7,32 +7,20 @@
 /* More than any engine.json needs; keeps a wrong file from filling memory. */
 enum { ENGINE_FILE_BYTES = 64 * 1024 };
 
-static TRITONSERVER_Error *read_config(struct instance *instance, struct model_io *config_io, const struct json *config)
+/* Read what the configuration says of inputs and outputs; `config_io` is to be freed in either case. */
+static TRITONSERVER_Error *read_config(struct model_io *config_io, TRITONBACKEND_Model *model)
 {
+    struct json config = {0};
     struct message why;
+    TRITONSERVER_Message *message = NULL;
     message_clear(&why);
     message_add(&why, "planted: cannot read the model configuration: ");
-    bool is_read = read_faults(&instance->faults, config, &why) && model_io_from_config(config_io, config, &why);
-    return is_read ? NULL : TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
-}
-
-/* Ask Triton for the configuration and read it; `config_io` is to be freed in either case. */
-static TRITONSERVER_Error *fetch_config(struct instance *instance, struct model_io *config_io, TRITONBACKEND_Model *model)
-{
-    TRITONSERVER_Message *message = NULL;
-    TRITONSERVER_Error *error = TRITONBACKEND_ModelConfig(model, 1, &message);
-    if (error)
-        return error;
-    const char *text = NULL;
-    size_t length = 0;
-    struct json config = {0};
-    error = TRITONSERVER_MessageSerializeToJson(message, &text, &length);
-    if (!error && !json_parse(&config, text, length))
-        error = TRITONSERVER_ErrorNew(ERROR_INTERNAL, "planted: the model configuration is not the JSON expected");
-    if (!error)
-        error = read_config(instance, config_io, &config);
+    TRITONSERVER_Error *error = fetch_config(model, &config, &message);
+    if (!error && !model_io_from_config(config_io, &config, &why))
+        error = TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
     json_free(&config);
-    TRITONSERVER_MessageDelete(message);
+    if (message)
+        TRITONSERVER_MessageDelete(message);
     return error;
 }
 
@@ -93,28 +81,55 @@ static TRITONSERVER_Error *compare(const struct model_io *engine, const struct m
     return agrees ? NULL : TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, why.text);
 }
 
-TRITONSERVER_Error *instance_open(struct instance *instance, TRITONBACKEND_ModelInstance *handle)
+/* Which GPU it was put on; -1: on none. */
+static TRITONSERVER_Error *find_gpu(TRITONBACKEND_ModelInstance *handle, int64_t *gpu)
 {
-    TRITONBACKEND_Model *model = NULL;
-    const char *model_name = "", *instance_name = "";
+    int kind = KIND_CPU;
+    int32_t device = 0;
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceKind(handle, &kind);
+    if (!error)
+        error = TRITONBACKEND_ModelInstanceDeviceId(handle, &device);
+    *gpu = !error && kind == KIND_GPU ? device : -1;
+    return error;
+}
+
+static TRITONSERVER_Error *validate(struct instance *instance, TRITONBACKEND_ModelInstance *handle,
+                                    TRITONBACKEND_Model *model)
+{
+    const char *instance_name = "";
     struct model_io config = {0};
-    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceModel(handle, &model);
+    TRITONSERVER_Error *error = TRITONBACKEND_ModelInstanceName(handle, &instance_name);
     if (!error)
-        error = TRITONBACKEND_ModelInstanceName(handle, &instance_name);
-    if (!error)
-        error = TRITONBACKEND_ModelName(model, &model_name);
-    if (!error)
-        error = fetch_config(instance, &config, model);
+        error = read_config(&config, model);
     if (!error)
         error = fetch_engine(&instance->engine, model, instance_name);
     if (!error)
-        error = compare(&instance->engine, &config, model_name, instance_name);
+        error = compare(&instance->engine, &config, instance->model->name, instance_name);
     model_io_free(&config);
     return error;
 }
 
+TRITONSERVER_Error *instance_open(struct instance *instance, TRITONBACKEND_ModelInstance *handle,
+                                  TRITONBACKEND_Model *model)
+{
+    TRITONSERVER_Error *error = find_gpu(handle, &instance->gpu);
+    struct visit before = instance_visit(instance, BEFORE_VALIDATION);
+    error = carry_out(&instance->model->plants, &before, error);
+    if (!error)
+        error = validate(instance, handle, model);
+    struct visit after = instance_visit(instance, INSTANCE_INITIALIZE);
+    return carry_out(&instance->model->plants, &after, error);
+}
+
+struct visit instance_visit(struct instance *instance, enum place place)
+{
+    return (struct visit){
+        .place = place, .model = instance->model->name, .gpu = instance->gpu, .held = &instance->held};
+}
+
 void instance_free(struct instance *instance)
 {
+    give_back_all(instance->held);
     model_io_free(&instance->engine);
     free(instance);
 }

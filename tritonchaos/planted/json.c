@@ -177,6 +177,24 @@ bool json_integer(const struct json *json, int node, int64_t *value)
     return true;
 }
 
+bool json_number(const struct json *json, int node, double *value)
+{
+    char copy[32] = "", *end = NULL;
+    size_t length = node < 0 ? 0 : json->nodes[node].end - json->nodes[node].start;
+    if (node < 0 || json->nodes[node].kind != JSON_NUMBER || length >= sizeof copy)
+        return false;
+    memcpy(copy, json->text + json->nodes[node].start, length);
+    *value = strtod(copy, &end);
+    return end == copy + length;
+}
+
+bool json_word_is(const struct json *json, int node, const char *word)
+{
+    const struct json_node *found = node < 0 ? NULL : &json->nodes[node];
+    return found && found->kind == JSON_WORD && found->end - found->start == strlen(word)
+        && !memcmp(json->text + found->start, word, strlen(word));
+}
+
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

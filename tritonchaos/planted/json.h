@@ -34,6 +34,10 @@ int json_first(const struct json *json, int array);
 int json_next(const struct json *json, int node);
 /* Read an integer, written as a number or as a string of digits. */
 bool json_integer(const struct json *json, int node, int64_t *value);
+/* Read a number as it is written in JSON. */
+bool json_number(const struct json *json, int node, double *value);
+/* Is it this word: true, false or null? */
+bool json_word_is(const struct json *json, int node, const char *word);
 /* Read a string with its escapes resolved; the caller frees it. NULL: not a string, or no memory. */
 char *json_string(const struct json *json, int node);
 

@@ -30,6 +30,8 @@ enum { LOG_INFO = 0, LOG_WARN = 1 };
 enum { DATATYPE_INVALID = 0 };
 /* Values of TRITONSERVER_MemoryType. */
 enum { MEMORY_CPU = 0, MEMORY_CPU_PINNED = 1, MEMORY_GPU = 2 };
+/* Values of TRITONSERVER_InstanceGroupKind. */
+enum { KIND_CPU = 1, KIND_GPU = 2 };
 /* TRITONSERVER_REQUEST_RELEASE_ALL and TRITONSERVER_RESPONSE_COMPLETE_FINAL. */
 enum { RELEASE_ALL = 1, RESPONSE_FINAL = 1 };
 
@@ -48,6 +50,10 @@ TRITONSERVER_Error *TRITONBACKEND_ModelVersion(TRITONBACKEND_Model *model, uint6
 TRITONSERVER_Error *TRITONBACKEND_ModelRepository(TRITONBACKEND_Model *model, int *artifact_type, const char **location);
 TRITONSERVER_Error *TRITONBACKEND_ModelConfig(TRITONBACKEND_Model *model, uint32_t config_version,
                                               TRITONSERVER_Message **config);
+TRITONSERVER_Error *TRITONBACKEND_ModelState(TRITONBACKEND_Model *model, void **state);
+TRITONSERVER_Error *TRITONBACKEND_ModelSetState(TRITONBACKEND_Model *model, void *state);
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance *instance, int *kind);
+TRITONSERVER_Error *TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance *instance, int32_t *device_id);
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceName(TRITONBACKEND_ModelInstance *instance, const char **name);
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance *instance, TRITONBACKEND_Model **model);
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceState(TRITONBACKEND_ModelInstance *instance, void **state);

@@ -26,7 +26,9 @@ class Machine:
 
 
 def stands_in(entry: VariantEntry, machine: Machine) -> str | None:
-    """Say for which backend of the server a variant only stands in; None if it is no stand-in there."""
+    """Say why a variant is never taken unasked; None if it may be. A stand-in for a backend of the server is not."""
+    if entry.only_by_name:
+        return "it is taken only by name"
     if entry.unless_backend is None or entry.unless_backend not in (machine.backends or ()):
         return None
     return f"the server brings the backend {entry.unless_backend}, for which this one only stands in"

@@ -13,10 +13,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tritonchaos.errors import TemplateError
+from tritonchaos.templates.plants import read_plants
 from tritonchaos.templates.tensors import DATATYPES, config_datatype
 from tritonchaos.units import parse_bytes
 
-ParameterType = Literal["datatype", "dims", "int", "bytes", "text"]
+ParameterType = Literal["datatype", "dims", "int", "bytes", "text", "plants"]
 _PLACEHOLDER: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _RENDERED: Final = (".pbtxt", ".json")
 
@@ -51,6 +52,7 @@ class VariantEntry(_Record):
         build: Script that makes `file`, the model file in version directory 1 (see `workers/build_model.py`).
         native: Folder of our C sources that make the backend.
         unless_backend: Never taken unasked where the server brings this backend, for which it is a stand-in.
+        only_by_name: Never taken unasked.
     """
 
     backend: str
@@ -59,6 +61,7 @@ class VariantEntry(_Record):
     file: str | None = None
     native: Literal["planted"] | None = None
     unless_backend: str | None = None
+    only_by_name: bool = False
 
 
 class TemplateFile(_Record):
@@ -135,6 +138,7 @@ _READERS: Final[Mapping[ParameterType, Callable[[Any], Any]]] = {
     "int": _int,
     "bytes": parse_bytes,
     "text": _text,
+    "plants": read_plants,
 }
 
 
@@ -186,7 +190,8 @@ def resolve(entry: str | list[int], values: Mapping[str, Any], where: str) -> An
 def render(text: str, file: Path, read: TemplateFile, values: Mapping[str, Any]) -> str:
     """Put parameters into a file, spelled as its kind of file spells them.
 
-    In config.pbtxt a datatype is "TYPE_FP32", in JSON "FP32"; dims are a list, sizes are bytes, a text is escaped.
+    In config.pbtxt a datatype is "TYPE_FP32", in JSON "FP32"; dims are a list, sizes are bytes, a text is escaped,
+    plants are JSON in a text.
 
     Raises:
         TemplateError: The file names a parameter that the template does not have.
@@ -197,6 +202,8 @@ def render(text: str, file: Path, read: TemplateFile, values: Mapping[str, Any])
         entry = read.parameters.get(match[1])
         if entry is not None and entry.type == "datatype":
             return config_datatype(value) if file.suffix == ".pbtxt" else str(value)
+        if entry is not None and entry.type == "plants":
+            value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         # The quotes belong to the file, so that it stays readable with its placeholders.
         return json.dumps(value, ensure_ascii=False)[1:-1] if isinstance(value, str) else json.dumps(value)
 
