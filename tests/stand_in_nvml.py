@@ -21,7 +21,7 @@ TEMPLATES = HERE / "templates"
 A, B = "GPU-aaaaaaaa-0000-0000-0000-000000000001", "GPU-bbbbbbbb-0000-0000-0000-000000000002"
 needs_compiler = pytest.mark.skipif(missing_compiler() is not None, reason=f"{missing_compiler()}")
 
-# Shares the GPU until it is killed: holds memory, and as much again every other second.
+# Shares the GPU until it is killed: holds memory, and as much again half of the time.
 _CO_TENANT = """
 import json, os, sys, time
 gpu, count = map(int, sys.argv[1:])
@@ -32,9 +32,9 @@ def write(taken):
 write(count)
 print("ready", flush=True)
 while True:
-    time.sleep(1)
+    time.sleep(0.3)
     write(count)
-    time.sleep(1)
+    time.sleep(0.3)
     write(-count)
 """
 
@@ -95,7 +95,7 @@ class StandIn:
         return Called(done.returncode, done.stdout, done.stderr, self.folder / "run")
 
     def co_tenant(self, gpu: int, count: int) -> subprocess.Popen[str]:
-        """Start a process that holds memory, and as much again every other second."""
+        """Start a process that holds memory, and as much again half of the time."""
         command = [sys.executable, "-c", _CO_TENANT, str(gpu), str(count)]
         process = subprocess.Popen(command, env=self._whole({}), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None

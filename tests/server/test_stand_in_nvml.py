@@ -111,6 +111,9 @@ def test_a_gpu_that_is_lost_during_the_run_is_never_a_pass(tmp_path: Path) -> No
     lost = {event.metric: event.reason for event in open_history(called.folder).of(MetricLost)}
     assert lost.keys() == {DEVICE, PROCESS, "nvml_device_reserved_bytes"}
     assert all("GPU is lost" in reason for reason in lost.values())
+    judged = [row for row in called.results["assessments"] if (row["metric"] or "").startswith("nvml_")]
+    assert {row["checker"] for row in judged} == {"memory_growth", "returns_to_baseline"}
+    assert {row["status"] for row in judged} == {"unknown"}
 
 
 # --- longer than CI has time for -----------------------------------------------------------------
