@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from tritonchaos.observations import Answer, Expectation, NoAnswer, StepFinished
 
+# How the client begins the reason for a 200 whose tensors do not have the size or form that it declares itself.
+UNREADABLE_OUTPUTS = "garbage: inference response: "
 _GONE_STATES = frozenset({"READY", "LOADING", "UNLOADING"})
 
 
@@ -66,6 +68,8 @@ def _unmet_reply(step: StepFinished, expect: Expectation) -> Unmet | None:
     reply = step.reply
     if reply is None:
         return None
+    if isinstance(reply, NoAnswer) and reply.reason.startswith(UNREADABLE_OUTPUTS):
+        return Unmet("outputs", f"its outputs cannot be read: {reply.reason.removeprefix(UNREADABLE_OUTPUTS)}")
     if isinstance(reply, NoAnswer):
         return Unmet("no_answer", f"no answer ({reply.reason}) after {reply.elapsed_ns / 1e9:.1f} s")
     wanted = _wanted_statuses(expect)

@@ -21,6 +21,7 @@ def fields(**demands):
         (make_step(), None),
         (make_step(reply=refused()), "status"),
         (make_step(reply=no_answer()), "no_answer"),
+        (make_step("infer", reply=no_answer("garbage: inference response: ValueError: size 2")), "outputs"),
         (make_step(reply=no_answer(), expect=Expectation(kind="any")), None),
         (make_step(reply=refused(), observed={"skipped": "not this cycle"}), None),
         (make_step(reply=refused(WRONG), expect=fields(error="unexpected datatype TYPE_FP32")), None),
