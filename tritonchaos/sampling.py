@@ -192,13 +192,15 @@ class Sampling:
             return dict(self._panel.lost)
 
     def notes(self) -> list[str]:
-        """What a reader should know: who else uses the GPU, how many readings were missed."""
+        """What a reader should know of what is read, such as who else uses the GPU."""
         with self._lock:
-            notes = self._panel.notes()
+            return self._panel.notes()
+
+    def missed_note(self) -> str | None:
+        """Say how many readings of the thread were missed so far; None: none."""
+        with self._lock:
             taken, missed = self._taken, self._missed
-        if missed:
-            notes.append(f"the sampling thread missed {missed} of {taken + missed} readings")
-        return notes
+        return f"the sampling thread missed {missed} of {taken + missed} readings" if missed else None
 
     # --- settle window ---------------------------------------------------------------------------
 

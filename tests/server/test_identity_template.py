@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import json
-import os
 import re
 import shutil
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
+from tests.local_server import LocalServer, start_local_server
 from tritonchaos import native
 from tritonchaos.templates import ServedModel, find_template
 from tritonchaos.templates.tensors import DATATYPES
@@ -27,23 +24,17 @@ from tritonchaos.units import MIB
 
 pytestmark = pytest.mark.server
 
-# Found without importing it: its import starts things of its own, and other tests look for it on an empty path.
-FOUND = importlib.util.find_spec("pytriton")
-if FOUND is None or FOUND.origin is None:
-    pytest.skip("no tritonserver: the extra `local` is not installed", allow_module_level=True)
-PACKAGE = Path(FOUND.origin).parent
-SITE_PACKAGES = PACKAGE.parent
 DATATYPE_REFUSAL = "unexpected datatype TYPE_FP32 for inference output 'OUTPUT', expecting TYPE_INT32"
 
 
-# --- the smallest server that will do --------------------------------------------------------------
+# --- a server of the target `local`, spoken to without our client ----------------------------------
 
 
 @dataclass
 class Server:
     folder: Path
     port: int
-    process: subprocess.Popen[bytes]
+    local: LocalServer
 
     def call(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -101,92 +92,24 @@ class Server:
         config.write_text(before + new + after)
 
     def private_bytes(self) -> int:
-        rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
-        return sum(int(kib) * 1024 for kib in re.findall(r"^Private_\w+:\s+(\d+) kB", rollup, re.MULTILINE))
+        rollup = Path(f"/proc/{self.local.pid}/smaps_rollup").read_text()
+        return sum(int(kib) * 1024 for kib in re.findall(r"^Private_Dirty:\s+(\d+) kB", rollup, re.MULTILINE))
 
     def log(self) -> str:
         return (self.folder / "server.log").read_text(errors="replace")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def lay_out_backends(folder: Path, planted: Path | None) -> None:
-    backends = folder / "backends"
-    shutil.copytree(PACKAGE / "tritonserver/backends/python", backends / "python")
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    stub = PACKAGE / "tritonserver/python_backend_stubs" / version / "triton_python_backend_stub"
-    if stub.exists():
-        shutil.copy(stub, backends / "python")
-    if planted is not None:
-        (backends / "planted").symlink_to(planted)
-
-
-def start(folder: Path, planted: Path | None) -> Server:
-    (folder / "repository").mkdir()
-    (folder / "temp").mkdir()
-    lay_out_backends(folder, planted)
-    port = free_port()
-    libraries = [str(SITE_PACKAGES / "nvidia_pytriton.libs"), str(Path(sys.base_prefix) / "lib")]
-    command = [
-        str(PACKAGE / "tritonserver/bin/tritonserver"),
-        f"--model-repository={folder / 'repository'}",
-        f"--backend-directory={folder / 'backends'}",
-        "--model-control-mode=explicit",
-        "--disable-auto-complete-config",
-        f"--http-port={port}",
-        "--http-address=127.0.0.1",
-        "--allow-grpc=false",
-        "--allow-metrics=false",
-        "--exit-timeout-secs=10",
-        f"--backend-config=python,shm-region-prefix-name=tc_test_{os.getpid()}_",
-    ]
-    environment = {
-        **os.environ,
-        "LD_LIBRARY_PATH": ":".join(libraries),
-        "PYTHONPATH": str(SITE_PACKAGES),
-        "TMPDIR": str(folder / "temp"),
-    }
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
-    return Server(folder, port, process)
-
-
-def wait_until_live(server: Server) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and server.process.poll() is None:
-        try:
-            if server.call("GET", "/v2/health/live")[0] == 200:
-                return
-        except OSError:
-            time.sleep(0.05)
-    pytest.fail(f"tritonserver did not come up:\n{server.log()[-3000:]}")
-
-
-def stop(server: Server) -> None:
-    server.process.terminate()
-    try:
-        server.process.wait(30)
-    except subprocess.TimeoutExpired:
-        server.process.kill()
-        server.process.wait()
-    for left in Path("/dev/shm").glob(f"tc_test_{os.getpid()}_*"):
-        left.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     why = native.missing_compiler()
     planted = None if why else find_template("identity").serve("any", {}, "planted").backends["planted"]
-    running = start(tmp_path_factory.mktemp("triton"), planted)
+    folder = tmp_path_factory.mktemp("triton")
+    backends = {} if planted is None else {"planted": planted}
+    local = start_local_server(folder, backends=backends, flags={"disable-auto-complete-config": True})
     try:
-        wait_until_live(running)
-        yield running
+        yield Server(folder, urlsplit(local.running.url).port or 0, local)
     finally:
-        stop(running)
+        local.stop()
 
 
 @pytest.fixture(params=["planted", "python"])

@@ -31,7 +31,7 @@ phases:
     steps: [{load: other}]
   - phase: many
     cycles: 200
-    each: [{load: ident}, {unload: ident}]
+    each: [{load: ident}, {wait: 20ms}, {unload: ident}]
 check: [memory_growth, server_alive]
 """
 
@@ -85,18 +85,20 @@ def _start(tmp_path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _kill_at(tmp_path: Path, after_s: float) -> None:
-    """Kill a run after some time and look at everything it may have left."""
+def _kill_at(tmp_path: Path, after_s: float) -> bool:
+    """Kill a run after some time and look at everything it may have left; False if it had ended by itself."""
     process = _start(tmp_path)
     try:
         time.sleep(after_s)
+        if process.poll() is not None:
+            return False
     finally:
         process.kill()
         process.communicate()
     scratch = tmp_path / "runs" / "one" / "scratch"
     assert _wait_until(lambda: not _processes_below(scratch), 10), _processes_below(scratch)
     if not (tmp_path / "runs" / "one" / "run.db").exists():
-        return  # killed before the run had begun
+        return True  # killed before the run had begun
     remembered = tritonchaos("clean", "--runs", "runs", "--dry-run", cwd=tmp_path).stdout
     prefixes = {word.rsplit("_", 1)[0] for word in remembered.split() if word.startswith("tc_")}
     cleaned = tritonchaos("clean", "--runs", "runs", cwd=tmp_path)
@@ -112,21 +114,23 @@ def _kill_at(tmp_path: Path, after_s: float) -> None:
         for values in phase["post_unload"].values():
             assert len(values) == phase["cycles"]
     assert tritonchaos("report", "runs/one", cwd=tmp_path).returncode == 0
+    return True
 
 
 @pytest.mark.parametrize("after_s", [0.8, 3.0])
 def test_a_killed_run_leaves_nothing_and_can_be_judged(tmp_path: Path, after_s: float) -> None:
-    _kill_at(tmp_path, after_s)
+    assert _kill_at(tmp_path, after_s)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_run_killed_at_20_random_instants_leaves_nothing(tmp_path: Path) -> None:
     instants = random.Random(20)
-    for number in range(20):
-        folder = tmp_path / str(number)
+    killed = 0
+    while killed < 20:
+        folder = tmp_path / f"{killed}-{instants.random()}"
         folder.mkdir()
-        _kill_at(folder, instants.uniform(0.3, 12.0))
+        killed += _kill_at(folder, instants.uniform(0.3, 8.0))
 
 
 def test_one_interrupt_finishes_the_cycle_judges_and_reports(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ class GrowthWatch:
 
     def is_leak(self, metric: str) -> bool:
         """Say whether a metric leaks, and it is the server that it speaks of."""
-        return self.series[metric].state.verdict is Growth.LEAK and not self.may_be_somebody_elses(metric)
+        return self.series[metric].latest.verdict is Growth.LEAK and not self.may_be_somebody_elses(metric)
 
     def may_be_somebody_elses(self, metric: str) -> bool:
         """Say whether others on the GPU could explain it: whole-device bytes that do not decide."""
@@ -66,7 +66,7 @@ class GrowthWatch:
 
     def _all_stable(self) -> bool:
         deciding = self.deciding
-        return bool(deciding) and all(self.series[m].state.verdict is Growth.STABLE for m in deciding)
+        return bool(deciding) and all(self.series[m].latest.verdict is Growth.STABLE for m in deciding)
 
     def _judged_metrics(self, reading: CycleReading) -> list[str]:
         wanted = self._asked or _JUDGED

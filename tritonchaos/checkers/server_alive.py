@@ -55,7 +55,8 @@ class ServerAlive:
         if all(stop.is_left_running for stop in stops):
             return [Assessment(_NAME, Status.PASS, "no crash; the server is not ours to stop, and was left running")]
         took = format_seconds(max(stop.elapsed_ns for stop in stops) / 1e9)
-        return [Assessment(_NAME, Status.PASS, f"{starts} starts, no crash; stopped within {took}")]
+        started = "1 start" if starts == 1 else f"{starts} starts"
+        return [Assessment(_NAME, Status.PASS, f"{started}, no crash; stopped within {took}")]
 
 
 def signal_name(exit_code: int | None) -> str | None:

@@ -130,7 +130,7 @@ class RunState:
         return [f"{metric}: {self._verdict(metric)}" for metric in self._deciding()]
 
     def _verdict(self, metric: str) -> str:
-        state = self._watch.series[metric].state
+        state = self._watch.series[metric].latest
         word: str = state.verdict.value
         if word == "LEAK":
             low, high = state.interval or (state.bytes_per_cycle, state.bytes_per_cycle)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -33,7 +35,9 @@ class JudgedSeries:
 
     def __init__(self, metric: str) -> None:
         self.metric = metric
-        self._judged: list[tuple[int, Arm, int]] = []
+        self._values = array("q")  # 8 bytes a cycle; a run may have a hundred thousand
+        self._arms: list[Arm] = []
+        self._starts: list[int] = []
         self.unsettled = 0
         self.missing = 0
         self._test: GrowthTest | None = None
@@ -46,14 +50,22 @@ class JudgedSeries:
 
     @property
     def state(self) -> GrowthState:
-        """What is known so far; a leak before a restart of the server stays one."""
+        """What all cycles up to now say; a leak before a restart of the server stays one."""
+        return self._known(lambda test: test.state)
+
+    @property
+    def latest(self) -> GrowthState:
+        """What was found when the series was last judged; on a long run that is not at every cycle."""
+        return self._known(lambda test: test.latest)
+
+    def _known(self, ask: Callable[[GrowthTest], GrowthState]) -> GrowthState:
         if self._earlier and (self._earlier.verdict is Growth.LEAK or self._test is None):
             return self._earlier
         if self._test is None:
             return GrowthState(Growth.INCONCLUSIVE, reason="no cycle was judged")
         if self._earlier and self._test.treatment_cycles == 0:
             return self._earlier
-        return self._test.state
+        return ask(self._test)
 
     def excluded_so_far(self) -> float | None:
         """Return the smallest leak, in bytes per cycle, that the last start's cycles would have shown, if any."""
@@ -74,9 +86,10 @@ class JudgedSeries:
         return [(arm, [value for _, value in run]) for arm, run in groupby(self._readings(), key=itemgetter(0))]
 
     def _readings(self) -> list[tuple[Arm, int]]:
-        treated = [start for start, arm, _ in self._judged if arm is Arm.TREATMENT]
+        treated = [start for start, arm in zip(self._starts, self._arms, strict=True) if arm is Arm.TREATMENT]
         wanted = treated[-1] if treated else self._start_number
-        return [(arm, value) for start, arm, value in self._judged if start == wanted]
+        judged = zip(self._starts, self._arms, self._values, strict=True)
+        return [(arm, value) for start, arm, value in judged if start == wanted]
 
     def control_state(self) -> GrowthState:
         """Judge the control arm by itself, from what grew in its own cycles; it may leak as well."""
@@ -96,14 +109,14 @@ class JudgedSeries:
             self._begin(reading.start_number)
         if value is None:
             self.missing += reading.is_judged
-            return self.state
+            return self.latest
         self._note_footprint(reading, value)
         if reading.is_judged:
             self._judge(reading, value)
         elif self._last is not None:
             self._taken_off += max(0, value - self._last)
         self._last = value
-        return self.state
+        return self.latest
 
     def _begin(self, start_number: int) -> None:
         if self._test is not None and self._test.treatment_cycles and not self._has_leak_before():
@@ -128,5 +141,7 @@ class JudgedSeries:
         self._test.interleaved = any(len(found) == 2 for found in self._arms_by_phase.values())
         self._test.footprint = self._footprint
         self.unsettled += self.metric in reading.unsettled
-        self._judged.append((reading.start_number, reading.arm, value - self._taken_off))
+        self._starts.append(reading.start_number)
+        self._arms.append(reading.arm)
+        self._values.append(value - self._taken_off)
         self._test.see(value - self._taken_off, reading.arm)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from array import array
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 from tritonchaos.growth import rules
 from tritonchaos.growth.cleaning import clean
@@ -14,6 +16,11 @@ from tritonchaos.growth.trial import Trial
 from tritonchaos.growth.wording import describe_shape, what_is_missing
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel
+
+# Judging looks at the whole series, so that its cost grows with it. Up to here every reading is judged; beyond, only
+# when the series has grown by another 25th, which keeps the cost of a long run proportional to its length.
+_EVERY_READING_UP_TO: Final = 60
+_SHARE: Final = 25
 
 
 class Growth(str, Enum):
@@ -53,8 +60,9 @@ class GrowthState:
 class GrowthTest:
     """Sequential growth test of one metric.
 
-    Every reading is judged with all before it. LEAK is final. STABLE may still become LEAK, and is taken back when the
-    floor rises twice after it.
+    A reading is judged with all before it: each of the first 60, then whenever the series has grown by 4 %. Which
+    ones are depends on their number alone, so that a stored run is judged as it was live. LEAK is final. STABLE may
+    still become LEAK, and is taken back when the floor rises twice after it.
 
     Args:
         quantum: Granularity of the readings, in bytes (1 for counts).
@@ -62,6 +70,10 @@ class GrowthTest:
         channel: Where the readings come from: device, host or count.
         interleaved: Control and treatment cycles come in coin-ordered pairs; may be set later, once known.
         planned_share: Share of treatment cycles in those pairs.
+
+    Attributes:
+        latest: What was found when the series was last judged; `state` judges what came since.
+        treatment_cycles: Treatment cycles that were taken.
     """
 
     def __init__(
@@ -77,18 +89,34 @@ class GrowthTest:
         self.channel = Channel(channel)
         self.interleaved = interleaved
         self.planned_share = planned_share
-        self.state = GrowthState(Growth.INCONCLUSIVE, reason="no treatment cycle was judged")
-        self._readings: list[int] = []
+        self.latest = GrowthState(Growth.INCONCLUSIVE, reason="no treatment cycle was judged")
+        self.treatment_cycles = 0
+        self._readings = array("q")  # 8 bytes a cycle; a run may have a hundred thousand
         self._arms: list[Arm] = []
         self._stable_at = 0
+        self._judged_up_to = 0
 
     def see(self, value: int, arm: Arm) -> GrowthState:
-        """Take the next post-unload reading and judge all of them; the same is kept in `state`."""
+        """Take the next post-unload reading; return what was found when the series was last judged."""
         self._readings.append(value)
         self._arms.append(arm)
-        if Arm.TREATMENT in self._arms:
-            self.state = self._next_state(self._trial(self._readings, self._arms))
-        return self.state
+        self.treatment_cycles += arm is Arm.TREATMENT
+        number = len(self._readings)
+        if number <= _EVERY_READING_UP_TO or number >= self._judged_up_to + self._judged_up_to // _SHARE:
+            self._judge()
+        return self.latest
+
+    @property
+    def state(self) -> GrowthState:
+        """What all readings up to now say."""
+        if self._judged_up_to < len(self._readings):
+            self._judge()
+        return self.latest
+
+    def _judge(self) -> None:
+        self._judged_up_to = len(self._readings)
+        if self.treatment_cycles:
+            self.latest = self._next_state(self._trial(list(self._readings), self._arms))
 
     def excluded_so_far(self) -> float | None:
         """Return the smallest leak, in bytes per cycle, that the cycles up to now would have shown; None: any may be.
@@ -98,14 +126,9 @@ class GrowthTest:
         arms = self._arms[:]  # an arm is added after its reading, so that there is a reading for each
         if Arm.TREATMENT not in arms:
             return None
-        trial = self._trial(self._readings[: len(arms)], arms)
+        trial = self._trial(list(self._readings[: len(arms)]), arms)
         rate = excluded_rate(trial)
         return rate if math.isfinite(rate) and not trial.series.is_too_noisy else None
-
-    @property
-    def treatment_cycles(self) -> int:
-        """Treatment cycles that were judged."""
-        return self._arms.count(Arm.TREATMENT)
 
     def _trial(self, readings: list[int], arms: list[Arm]) -> Trial:
         series = clean(readings, self.quantum, self.channel)
@@ -121,7 +144,7 @@ class GrowthTest:
         )
 
     def _next_state(self, trial: Trial) -> GrowthState:
-        before = self.state
+        before = self.latest
         if before.verdict is Growth.LEAK:
             return self._state(trial, Growth.LEAK, before.rule, before.cycles_used)
         if trial.series.is_too_noisy:

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from tritonchaos.observations import Arm, JsonValue
+from tritonchaos.observations import Arm
 from tritonchaos.scenario.entries import TargetEntry
 from tritonchaos.scenario.expect_fields import PositiveSeconds
 from tritonchaos.scenario.model_entry import ModelEntry
@@ -265,28 +265,3 @@ class Scenario(Record):
     def known_entries(self) -> list[dict[str, str]]:
         """The `known` list in plain values, as it is recorded."""
         return [entry.model_dump() for entry in self.known]
-
-    def with_overrides(self, seed: int | None = None, variant: str | None = None) -> Scenario:
-        """Return the scenario with what the command line sets instead; None leaves a value as it is.
-
-        Args:
-            variant: Forced for every model that comes from a template.
-        """
-        update: dict[str, Any] = {} if seed is None else {"seed": seed}
-        if variant is not None:
-            update["models"] = {
-                name: model.model_copy(update={"variant": variant} if model.template else {})
-                for name, model in self.models.items()
-            }
-        cells = tuple((label, cell.with_overrides(seed, variant)) for label, cell in self._cells)
-        return self.model_copy(update=update).with_cells(cells)
-
-    def with_target(self, name: str, fields: Mapping[str, JsonValue]) -> Scenario:
-        """Return the scenario with one target and no fallback.
-
-        Args:
-            fields: Laid over those that the scenario gives this target, if it names it.
-        """
-        given = next((entry.fields for entry in self.target if entry.name == name), {})
-        cells = tuple((label, cell.with_target(name, fields)) for label, cell in self._cells)
-        return self.model_copy(update={"target": (TargetEntry(name, {**given, **fields}),)}).with_cells(cells)

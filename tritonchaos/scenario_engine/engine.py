@@ -126,6 +126,7 @@ class _Walker:
         self._server.stop()
         if self._server.is_ours and not self._after_exit_taken:
             self._measuring.take("after_exit")
+        self._measuring.record_missed()
         self._parts.commit()
 
     def close(self) -> None:

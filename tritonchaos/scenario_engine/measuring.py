@@ -13,6 +13,7 @@ from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.units import format_bytes, format_seconds
 
 _LONGEST_EXTRA_S: Final = 2.0
+_LOADS_IN_FULL: Final = 10
 
 
 class Measuring:
@@ -39,6 +40,7 @@ class Measuring:
         self._pause = pause
         self._last: SettleWindow | None = None
         self._extra_s = 0.0
+        self._loads = 0
         self._lost: set[str] = set()
         self._noted: set[str] = set()
         self._here: Position | None = None
@@ -48,12 +50,22 @@ class Measuring:
         """Say where in the schedule the next readings are taken."""
         self._here = position
 
-    def take(self, name: str) -> Reading:
-        """Take one reading of all metrics under a name."""
-        reading = Reading(self._journal.now_ns(), name, self._here, self._sampling.read(Group.ALL))
+    def take(self, name: str, group: Group = Group.ALL) -> Reading:
+        """Take one reading under a name: of all metrics, or of the fast group alone."""
+        reading = Reading(self._journal.now_ns(), name, self._here, self._sampling.read(group))
         self._journal.record(reading)
         self._record_lost()
         return reading
+
+    def take_loaded(self) -> Reading:
+        """Read what a loaded model takes: all metrics at first, then at every tenth load, else the fast group.
+
+        A footprint is the largest difference of many cycles; to read private host bytes in each of them would be the
+        dearest part of a cycle.
+        """
+        self._loads += 1
+        is_full = self._loads <= _LOADS_IN_FULL or self._loads % _LOADS_IN_FULL == 0
+        return self.take("loaded", Group.ALL if is_full else Group.FAST)
 
     def settle(self) -> None:
         """Take a settle window where the schedule stands."""
@@ -73,11 +85,15 @@ class Measuring:
         self._last = window
 
     def before_next(self) -> None:
-        """Read once more just before the next cycle; if memory still fell, the windows must be longer."""
+        """Read once more just before the next cycle; if memory still fell, the windows must be longer.
+
+        The fast group is enough: private host bytes cost more than all else here, and do not fall unless resident
+        bytes do.
+        """
         window, self._last = self._last, None
         if window is None or window.start_number != self.start_number:
             return
-        reading = self.take("before_next")
+        reading = self.take("before_next", Group.FAST)
         fell = _fell_since(window, reading.values)
         if not fell:
             return
@@ -90,6 +106,12 @@ class Measuring:
                 f"{window.cycle} had ended; later windows begin {format_seconds(self._extra_s)} later",
             )
         )
+
+    def record_missed(self) -> None:
+        """Record how many readings of the sampling thread were missed over the whole run."""
+        text = self._sampling.missed_note()
+        if text is not None:
+            self._journal.record(Note(self._journal.now_ns(), text))
 
     def record_notes(self) -> None:
         """Record what the samplers want a reader to know, such as who else uses the GPU; each once."""
@@ -108,7 +130,7 @@ class Measuring:
 def _fell_since(window: SettleWindow, later: Mapping[str, int]) -> tuple[str, int] | None:
     for metric, readings in window.values.items():
         last = next((value for value in reversed(readings) if value is not None), None)
-        is_memory = metric.partition("@")[0].endswith("_bytes") and metric.startswith(("nvml_", "host_private"))
+        is_memory = metric.partition("@")[0].endswith("_bytes") and metric.startswith(("nvml_", "host_rss"))
         if last is None or metric not in later or not is_memory or may_be_somebody_elses(metric, later):
             continue
         if last - later[metric] >= settle_quantum(metric):

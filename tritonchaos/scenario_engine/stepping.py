@@ -146,7 +146,7 @@ class Track:
             return
         is_answered = isinstance(finished.reply, Answer)
         if name == "load" and self._around.takes_loaded and status(finished.reply) == 200:
-            self._around.measuring.take("loaded")
+            self._around.measuring.take_loaded()
         if self._around.probes and is_answered and self._around.server.is_running:
             self.probe(finished.position, model)
 

@@ -28,7 +28,7 @@ def _look_after(finished: list[StepFinished], track: Track, around: Surroundings
     the group have touched is probed at the first of them to end: a probe is held against the step that ended last.
     """
     if any(step.spec.name == "load" and _is_good(step) for step in finished):
-        around.measuring.take("loaded")
+        around.measuring.take_loaded()
     if not around.probes or not around.server.is_running:
         return
     touched: dict[str, list[StepFinished]] = {}

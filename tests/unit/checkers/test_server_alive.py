@@ -25,7 +25,7 @@ def only(builder, log=b""):
 
 def test_a_server_that_lives_until_it_is_told_to_stop_passes():
     found = only(run().start().stop(), log=b"Signal (15) received.\n")
-    assert (found.status, found.reason) == (Status.PASS, "1 starts, no crash; stopped within 1 ms")
+    assert (found.status, found.reason) == (Status.PASS, "1 start, no crash; stopped within 1 ms")
 
 
 def test_a_server_that_is_not_ours_passes_when_it_is_left_running():

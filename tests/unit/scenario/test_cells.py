@@ -63,13 +63,6 @@ def test_without_vary_the_scenario_is_its_own_cell():
     assert scenario.cells() == [("", scenario)]
 
 
-def test_what_the_command_line_sets_is_set_in_every_cell():
-    scenario = parse("{phases.p.cycles: [2, 3]}").with_overrides(seed=9, variant="python").with_target("local", {})
-    assert [(cell.seed, cell.models["m"].variant, len(cell.target)) for _, cell in scenario.cells()] == [
-        (9, "python", 1)
-    ] * 2
-
-
 @pytest.mark.parametrize(
     ("vary", "told"),
     [

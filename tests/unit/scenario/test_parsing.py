@@ -259,16 +259,6 @@ def test_models_of_a_users_repository_may_be_used():
     assert "unknown model 'theirs'" in refusal(text)
 
 
-def test_overrides_leave_the_scenario_itself_alone():
-    scenario = parse(HEAD + "seed: 3\ntarget: [{local: {server_path: /a}}, docker]\n" + ONE_PHASE)
-    changed = scenario.with_overrides(seed=9, variant="python")
-    assert (changed.seed, {model.variant for model in changed.models.values()}) == (9, {"python"})
-    assert (scenario.seed, {model.variant for model in scenario.models.values()}) == (3, {None})
-    alone = scenario.with_target("local", {"server_path": "/b"}).target
-    assert [(entry.name, entry.fields) for entry in alone] == [("local", {"server_path": "/b"})]
-    assert changed.text == scenario.text
-
-
 def test_anchors_and_aliases_of_whole_values():
     scenario = parse(
         HEAD + "phases:\n  - {phase: a, cycles: 1, each: &e [load: m]}\n  - {phase: b, cycles: 1, each: *e}\n"

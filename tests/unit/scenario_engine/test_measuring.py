@@ -11,7 +11,7 @@ from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.scenario_engine.measuring import Measuring
 from tritonchaos.units import MIB
 
-HOST, DEVICE, PROCESS = "host_private_bytes", "nvml_device_used_bytes", "nvml_process_used_bytes"
+HOST, DEVICE, PROCESS = "host_rss_bytes", "nvml_device_used_bytes", "nvml_process_used_bytes"
 OTHER = f"{PROCESS}@GPU-2"
 
 
