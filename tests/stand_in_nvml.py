@@ -17,7 +17,6 @@ from tests.server.cli import Called
 from tritonchaos.native import WARNINGS, compile_shared, missing_compiler
 
 HERE = Path(__file__).parent / "nvml_stand_in"
-TEMPLATES = HERE / "templates"
 A, B = "GPU-aaaaaaaa-0000-0000-0000-000000000001", "GPU-bbbbbbbb-0000-0000-0000-000000000002"
 needs_compiler = pytest.mark.skipif(missing_compiler() is not None, reason=f"{missing_compiler()}")
 
@@ -84,10 +83,10 @@ class StandIn:
         return json.loads(done.stdout)
 
     def run_scenario(self, text: str, *options: str, **environment: str) -> Called:
-        """Run a scenario; its models may be of the template on_gpu."""
+        """Run a scenario; models of variant planted_gpu take device memory in the ledger."""
         scenario = self.folder / "scenario.yaml"
         scenario.write_text(text)
-        command = [sys.executable, "-m", "tritonchaos", "run", str(scenario), "--templates", str(TEMPLATES)]
+        command = [sys.executable, "-m", "tritonchaos", "run", str(scenario)]
         command += ["--out", str(self.folder / "run"), *options]
         done = subprocess.run(
             command, env=self._whole(environment), cwd=self.folder, capture_output=True, text=True, timeout=240

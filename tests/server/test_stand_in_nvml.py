@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,13 @@ server:
   flags: {{disable-auto-complete-config: true}}
   env: {{LD_PRELOAD: "{preload}", TRITONCHAOS_STAND_IN_CONTEXT: "{context}:314572800"}}
 models:
-  ident: {{template: on_gpu, parameters: {{gpu: {gpu}, leak_bytes: {leak}, leak_loads: {loads}}}}}
+  ident:
+    template: identity
+    variant: planted_gpu
+    parameters:
+      kind: KIND_CPU
+      dims: [4]
+      plant: {plant}
 phases:
   - phase: baseline
     arm: control
@@ -47,13 +54,18 @@ def run(
     *,
     gpu: int = 0,
     leak: int = 0,
-    loads: int = 100_000,
+    cap: int = 0,
     at_most: int = 60,
     context: str = "0",
     **environment: str,
 ) -> Called:
-    """Serve a model of the template on_gpu: four good cycles or more, then failed loads until there is a verdict."""
-    text = SCENARIO.format(preload=machine.context, context=context, gpu=gpu, leak=leak, loads=loads, at_most=at_most)
+    """Four good cycles or more, of a model that holds 64 MiB, then failed loads until there is a verdict."""
+    plant = [{"what": "device_bytes", "bytes": 64 * MIB, "gpu": gpu, "when": "good", "held": True}]
+    if leak:
+        plant.append({"what": "device_bytes", "bytes": leak, "gpu": gpu, "when": "failed", "cap": cap})
+    for entry in plant:
+        entry["at"] = "instance_initialize"
+    text = SCENARIO.format(preload=machine.context, context=context, plant=json.dumps(plant), at_most=at_most)
     return machine.run_scenario(text, **environment)
 
 
@@ -116,33 +128,26 @@ def test_a_gpu_that_is_lost_during_the_run_is_never_a_pass(tmp_path: Path) -> No
     assert {row["status"] for row in judged} == {"unknown"}
 
 
-# --- longer than CI has time for -----------------------------------------------------------------
-
-
-@pytest.mark.long
 def test_a_leak_of_a_32nd_of_a_page_is_found_with_its_size(tmp_path: Path) -> None:
     called = run(StandIn(tmp_path, f"gpu uuid={A}"), leak=64 * KIB, at_most=600)
 
     assert_leaks(called, PROCESS, 64 * KIB)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("loads", [1, 8])
-def test_a_bounded_cache_is_no_leak(tmp_path: Path, loads: int) -> None:
-    called = run(StandIn(tmp_path, f"gpu uuid={A}"), leak=2 * MIB, loads=loads, at_most=200)
+@pytest.mark.parametrize("cap", [1, 8])
+def test_a_bounded_cache_is_no_leak(tmp_path: Path, cap: int) -> None:
+    called = run(StandIn(tmp_path, f"gpu uuid={A}"), leak=2 * MIB, cap=cap, at_most=200)
 
     assert called.findings("leak") == [], called.shown()
     assert called.exit_code == 0, called.shown()
 
 
-@pytest.mark.long
 def test_without_memory_of_processes_the_device_decides(tmp_path: Path) -> None:
     machine = StandIn(tmp_path, f"gpu uuid={A}", "driver process_memory=0")
 
     assert_leaks(run(machine, leak=2 * MIB), DEVICE, 2 * MIB)
 
 
-@pytest.mark.long
 def test_without_memory_of_processes_a_co_tenant_that_comes_and_goes_is_no_leak(tmp_path: Path) -> None:
     machine = StandIn(tmp_path, f"gpu uuid={A}", "driver process_memory=0")
     neighbour = machine.co_tenant(0, 96 * MIB)
@@ -156,7 +161,6 @@ def test_without_memory_of_processes_a_co_tenant_that_comes_and_goes_is_no_leak(
     assert [note for note in called.results["notes"] if f"pid {neighbour.pid} " in note]
 
 
-@pytest.mark.long
 def test_a_leak_on_an_instance_of_a_gpu_is_found(tmp_path: Path) -> None:
     instance = "MIG-cccccccc-0000-0000-0000-000000000003"
     machine = StandIn(tmp_path, f"gpu uuid={A} mig=1", f"instance uuid={instance} of={A} base=0 reserved=0")
@@ -167,14 +171,12 @@ def test_a_leak_on_an_instance_of_a_gpu_is_found(tmp_path: Path) -> None:
     assert called.results["target"]["gpu_uuids"] == instance
 
 
-@pytest.mark.long
 def test_with_an_old_driver_that_counts_reserved_as_used_a_leak_is_found(tmp_path: Path) -> None:
     machine = StandIn(tmp_path, f"gpu uuid={A}", "driver memory_v2=0", "driver process_list=0")
 
     assert_leaks(run(machine, leak=2 * MIB), DEVICE, 2 * MIB)
 
 
-@pytest.mark.long
 def test_a_gpu_that_is_lost_while_the_other_is_read_on_is_never_a_pass(tmp_path: Path) -> None:
     machine = StandIn(tmp_path, f"gpu uuid={A}", f"gpu uuid={B} lost_after=16")
 
