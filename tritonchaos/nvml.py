@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 # The list of processes may grow between asking for its length and for its content; how often that is tried again.
 _LIST_ATTEMPTS: Final = 3
+# Where the version of the driver begins like this there is none: tests/nvml_stand_in.
+_STAND_IN: Final = "stand-in"
 # The usual ways to hide every GPU.
 _NONE_WANTED: Final = ("", "-1", "NoDevFiles")
 
@@ -79,6 +81,13 @@ class Nvml:
     def driver_version(self) -> str:
         """Version of the driver, such as "580.159.03"."""
         return str(self._ask("driver version", self._library.nvmlSystemGetDriverVersion))
+
+    def is_stand_in(self) -> bool:
+        """Say whether a test's library answers in place of the driver's; it gives itself away by its version."""
+        try:
+            return self.driver_version().startswith(_STAND_IN)
+        except SamplerError:
+            return False
 
     def gpus(self) -> list[Gpu]:
         """All GPUs that answer, in NVML's order (by PCI bus); MIG instances are found by their UUID only."""

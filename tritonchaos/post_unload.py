@@ -62,6 +62,18 @@ def primary_metrics(uses_gpu: bool, available: Collection[str]) -> tuple[str, ..
     return ()
 
 
+def may_be_somebody_elses(metric: str, available: Collection[str]) -> bool:
+    """Say whether a metric is of a whole GPU while the server's own memory there is known.
+
+    What other programs take and give back must then not lengthen the server's settle windows.
+
+    Args:
+        available: Names of the metrics that were read with it.
+    """
+    name, at, uuid = metric.partition("@")
+    return name == "nvml_device_used_bytes" and f"nvml_process_used_bytes{at}{uuid}" in available
+
+
 def settle_quantum(metric: str) -> int:
     """Return how far readings of a metric may differ and still count as settled.
 

@@ -133,7 +133,7 @@ class Panel:
 
     def _lose(self, sampler: Sampler, error: SamplerError) -> None:
         for metric in sorted(error.metrics or self._seen[id(sampler)] or sampler.quanta()):
-            self.lost.setdefault(metric, str(error))
+            self.lost.setdefault(metric, "; ".join(filter(None, (error.message, error.hint))))
         if not error.metrics:
             self._samplers.remove(sampler)
             sampler.close()

@@ -195,6 +195,14 @@ def test_a_sampler_may_lose_some_metrics_and_keep_the_others():
     assert sampling.lost() == {"nvml_device_used_bytes@GPU-1": "GPU is lost"}
 
 
+def test_what_to_do_about_a_lost_metric_is_said_in_one_line():
+    sampling = make_sampling(Script({"a_bytes": 5}, SamplerError("GPU is lost", hint="look at the driver")))
+    sampling.read(Group.FAST)
+    sampling.read(Group.FAST)
+
+    assert sampling.lost() == {"a_bytes": "GPU is lost; look at the driver"}
+
+
 def test_a_sampler_that_fails_at_its_first_reading_loses_all_it_names():
     sampling = make_sampling(Script(SamplerError("gone")))
 

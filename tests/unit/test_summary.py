@@ -219,6 +219,13 @@ def test_what_was_skipped_lost_or_stopped_is_noted():
     ]
 
 
+def test_of_a_process_that_shares_the_gpu_the_last_note_is_kept():
+    seven, eight = ("GPU-1 is not idle: pid 7 (a) uses it too, ", "GPU-1 is not idle: pid 8 (b) uses it too, 1 MiB")
+    builder = failed_load_run().add(Note(1, f"{seven}1 MiB"), Note(2, eight), Note(3, f"{seven}2 MiB"))
+    found = [note for note in document(builder)["notes"] if "not idle" in note]
+    assert found == [eight, f"{seven}2 MiB"]
+
+
 def test_windows_that_were_too_short_are_counted():
     builder = run().start()
     for cycle, later in enumerate((100 * MIB, 99 * MIB, 100 * MIB - 4096)):

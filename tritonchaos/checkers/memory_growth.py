@@ -153,10 +153,16 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
 def _leak(assessment: Assessment, watch: GrowthWatch, metric: str, history: History) -> Assessment:
     finding = _finding(watch, metric, history)
     if watch.may_be_somebody_elses(metric):
-        reason = f"{finding.title}, but the metrics that decide do not show it: another process may be the cause"
-        return _with(assessment, Status.UNKNOWN, reason)
+        return _with(assessment, Status.UNKNOWN, f"{finding.title}, {_beside_deciding(watch)}")
     reason = _joined(finding.title, *_remarks(watch, metric))
     return _with(assessment, Status.FAIL, reason, findings=(finding,), counts=True)
+
+
+def _beside_deciding(watch: GrowthWatch) -> str:
+    showing = [metric for metric in watch.deciding if watch.is_leak(metric)]
+    if showing:
+        return f"as {', '.join(showing)} shows too"
+    return "but the metrics that decide do not show it: another process may be the cause"
 
 
 def _control_leak(assessment: Assessment, control: GrowthState, metric: str, history: History) -> Assessment:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from tritonchaos.observations import History, Position
+from tritonchaos.observations import History, MetricLost, Position
 from tritonchaos.plugins import CHECKERS, ByteCount
 from tritonchaos.post_unload import CycleReading, baseline, cycle_readings, primary_metrics
 from tritonchaos.units import MIB, format_bytes
@@ -49,6 +49,10 @@ class ReturnsToBaseline:
         before = baseline(history, last.start_number)
         if metric not in before:
             reason = "there is no reading of the server before its first load"
+            return Assessment(_NAME, Status.UNKNOWN, reason, metric=metric)
+        lost = next((event for event in history.of(MetricLost) if event.metric == metric), None)
+        if lost is not None:  # what it would have shown from then on is unknown
+            reason = f"{metric} was lost during the run ({lost.reason})"
             return Assessment(_NAME, Status.UNKNOWN, reason, metric=metric)
         same = [r for r in readings if r.start_number == last.start_number and metric in r.values]
         return self._judge(metric, same, before)

@@ -41,7 +41,13 @@ class Sampler(Named, Protocol):
     """Reads numbers, fast; opened again after every start of a server."""
 
     def open(self, scope: SampleScope) -> Mapping[str, str]:
-        """Get ready to read; return metric -> why it cannot be read here. Never raises for a missing driver."""
+        """Get ready to read; return metric -> why it cannot be read here.
+
+        A driver that was never there is no error.
+
+        Raises:
+            SamplerError: What an earlier server's readings have is lost for good.
+        """
 
     def read(self, group: Group) -> Mapping[str, int]:
         """Metric with unit suffix -> value. A metric that cannot be read now is absent, never zero.

@@ -42,6 +42,7 @@ class NvmlSampler:
     _nvml: Nvml | None = field(default=None, init=False)
     _uuids: tuple[str, ...] = field(default=(), init=False)
     _lost: set[str] = field(default_factory=set, init=False)
+    _was_read: set[str] = field(default_factory=set, init=False)
     _totals: dict[str, int] = field(default_factory=dict, init=False)
     _tree: _ServerTree = field(default_factory=lambda: _ServerTree(), init=False)
     _notes: list[str] = field(default_factory=list, init=False)
@@ -53,6 +54,8 @@ class NvmlSampler:
             return dict.fromkeys(_METRICS, "not applicable: the server runs on another machine")
         connected = self.connect()
         if isinstance(connected, NoNvml):
+            if self._was_read:
+                raise SamplerError(f"NVML is gone: {connected.reason}", hint=connected.hint)
             return dict.fromkeys(_METRICS, connected.reason)
         self._nvml = connected
         self._tree.start(scope.pid)
@@ -60,6 +63,8 @@ class NvmlSampler:
             return self._choose(connected, scope)
         except SamplerError as error:
             self.close()
+            if self._was_read:
+                raise
             return dict.fromkeys(_METRICS, error.message)
 
     def read(self, group: Group) -> Mapping[str, int]:
@@ -102,6 +107,8 @@ class NvmlSampler:
             self._notes.extend(visible.notes)
         if not self._uuids:
             return dict.fromkeys(_METRICS, f"no GPU is visible ({len(gpus)} in the machine; see CUDA_VISIBLE_DEVICES)")
+        if nvml.is_stand_in():
+            self._notes.append("device memory was read from a stand-in NVML, not from a GPU")
         self._notes.extend(nvml.problems)
         self._note_mig(gpus)
         unavailable: dict[str, str] = {}
@@ -109,7 +116,9 @@ class NvmlSampler:
             try:
                 unavailable.update(self._try_out(nvml, uuid, scope.pid))
             except SamplerError as error:
-                self._lost.add(uuid)
+                if uuid not in self._was_read:
+                    self._lost.add(uuid)
+                # One that an earlier server's readings have is tried once more, and then reported as lost.
                 unavailable.update({self._metric(metric, uuid): error.message for metric in _METRICS})
         return unavailable
 
@@ -156,6 +165,7 @@ class NvmlSampler:
             DEVICE_RESERVED: memory.reserved_bytes,
             PROCESS_USED: self._read_processes(nvml, uuid),
         }
+        self._was_read.add(uuid)
         return {self._metric(metric, uuid): value for metric, value in read.items() if value is not None}
 
     def _read_processes(self, nvml: Nvml, uuid: str) -> int | None:

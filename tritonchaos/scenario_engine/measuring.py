@@ -7,7 +7,7 @@ from typing import Final
 
 from tritonchaos.observations import Arm, MetricLost, Note, Position, Reading, SettleWindow
 from tritonchaos.plugins import Group
-from tritonchaos.post_unload import settle_quantum
+from tritonchaos.post_unload import may_be_somebody_elses, settle_quantum
 from tritonchaos.sampling import Sampling
 from tritonchaos.scenario_engine.journal import Journal
 from tritonchaos.units import format_bytes, format_seconds
@@ -130,8 +130,8 @@ class Measuring:
 def _fell_since(window: SettleWindow, later: Mapping[str, int]) -> tuple[str, int] | None:
     for metric, readings in window.values.items():
         last = next((value for value in reversed(readings) if value is not None), None)
-        is_memory = metric.endswith("_bytes") and metric.startswith(("nvml_", "host_rss"))
-        if last is None or metric not in later or not is_memory:
+        is_memory = metric.partition("@")[0].endswith("_bytes") and metric.startswith(("nvml_", "host_rss"))
+        if last is None or metric not in later or not is_memory or may_be_somebody_elses(metric, later):
             continue
         if last - later[metric] >= settle_quantum(metric):
             return metric, last - later[metric]

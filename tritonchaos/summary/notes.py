@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from tritonchaos.observations import (
     StepFinished,
     TrafficSummary,
 )
-from tritonchaos.post_unload import CycleReader, CycleReading, settle_quantum
+from tritonchaos.post_unload import CycleReader, CycleReading, may_be_somebody_elses, settle_quantum
 from tritonchaos.summary.table import phase_counts
 from tritonchaos.units import format_seconds
 
@@ -27,6 +27,8 @@ from tritonchaos.units import format_seconds
 _STAND_INS: Final = frozenset({"planted", "python"})
 # Memory that a settle window waits for; resident memory and counts come and go for many other reasons.
 _AWAITED: Final = ("nvml_", "host_private")
+# The beginning of the NVML sampler's note on another process, without the GPU.
+_NEIGHBOUR: Final = " is not idle: pid "
 # Where `TrafficSummary.latency_ns` has the 99 % time.
 _AT_99_PERCENT: Final = 2
 
@@ -52,7 +54,7 @@ def notes(history: History, readings: Sequence[CycleReading]) -> list[str]:
         *_tracks(history),
         *_unsettled(readings),
         *_too_short(history),
-        *_repeated(note.text for note in history.of(Note)),
+        *_repeated(_last_of_neighbours([note.text for note in history.of(Note)])),
     ]
     if history.interrupted:
         found.append("the run was interrupted, or it was killed; what it had finished until then was judged")
@@ -148,10 +150,17 @@ def _fallen(reading: CycleReading, later: Reading) -> list[str]:
         for metric, value in reading.values.items()
         if metric.startswith(_AWAITED)
         and metric in later.values
+        and not may_be_somebody_elses(metric, later.values)
         and value - later.values[metric] >= settle_quantum(metric)
     ]
 
 
-def _repeated(texts: Iterator[str]) -> Iterator[str]:
+def _last_of_neighbours(texts: Sequence[str]) -> list[str]:
+    """Keep of each process that shares a GPU the last note, which names the most memory that was seen of it."""
+    last = {text.rpartition(", ")[0]: text for text in texts if _NEIGHBOUR in text}
+    return [text for text in texts if _NEIGHBOUR not in text or text in last.values()]
+
+
+def _repeated(texts: Iterable[str]) -> Iterator[str]:
     for text, count in Counter(texts).items():
         yield text if count == 1 else f"{text} ({count} times)"

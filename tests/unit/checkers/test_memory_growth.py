@@ -182,6 +182,19 @@ def test_device_memory_decides_for_a_gpu_variant_and_host_memory_may_stay_unknow
     assert (host.metric, host.counts) == (HOST, False)
 
 
+def test_a_device_leak_beside_that_of_the_servers_own_memory_is_not_laid_to_others():
+    builder = run().start()
+    for cycle in range(30):
+        arm = CONTROL if cycle < 6 else TREATMENT
+        level = grows(cycle - 5)
+        more = {} if arm is CONTROL else failed_load()
+        builder.add(*make_cycle({PROCESS: level, DEVICE: level}, phase=arm.value, arm=arm, cycle=cycle, **more))
+    process, device = check(builder.history(uses_gpu=True))
+    assert (process.metric, process.status) == (PROCESS, Status.FAIL)
+    assert (device.metric, device.status, device.counts) == (DEVICE, Status.UNKNOWN, False)
+    assert device.reason.endswith(f"as {PROCESS} shows too")
+
+
 def test_a_host_leak_counts_also_for_a_gpu_variant():
     device, host = check(two_metrics(still, grows, uses_gpu=True))
     assert device.status is Status.PASS

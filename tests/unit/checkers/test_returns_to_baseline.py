@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.builders import CONTROL, TREATMENT, failed_load, failed_load_run, make_cycle, ok, run
 from tritonchaos.checkers.returns_to_baseline import ReturnsToBaseline
+from tritonchaos.observations import MetricLost
 from tritonchaos.units import MIB
 from tritonchaos.verdict import Status
 
@@ -36,6 +39,13 @@ def test_what_came_and_went_passes():
 
 def test_without_a_baseline_nothing_is_known():
     assert only(failed_load_run(HOST, [60 * MIB] * 4, [60 * MIB] * 4)).status is Status.UNKNOWN
+
+
+def test_a_metric_that_was_lost_never_passes():
+    history = failed_load_run(HOST, [60 * MIB] * 4, [60 * MIB] * 6, ready=READY)
+    found = only(replace(history, events=(*history.events, MetricLost(9, HOST, "permission denied"))))
+    assert found.status is Status.UNKNOWN
+    assert "permission denied" in found.reason
 
 
 def test_without_a_matching_cycle_nothing_is_known():

@@ -286,6 +286,32 @@ def test_a_lost_gpu_is_reported_once_with_its_metrics_and_the_other_is_read_on()
     assert {metric.partition("@")[2] for metric in why} == {A}
 
 
+def test_a_gpu_that_is_lost_between_two_servers_is_reported_as_lost():
+    driver = Driver((A, B))
+    sampler = opened(driver, os.getpid())
+    sampler.read(Group.FAST)
+    driver.lost.add(A)
+    scope = SampleScope(pid=os.getpid(), gpu_uuids=(A, B))
+
+    assert {metric.partition("@")[2] for metric in sampler.open(scope)} == {A}
+    with pytest.raises(SamplerError) as caught:
+        sampler.read(Group.FAST)
+
+    assert {metric.partition("@")[2] for metric in caught.value.metrics} == {A}
+    assert {metric.partition("@")[2] for metric in sampler.read(Group.FAST)} == {B}
+
+
+def test_a_driver_that_is_gone_when_the_next_server_starts_is_an_error(driver):
+    connections = [Nvml(driver), NoNvml("the driver is not loaded", "load it")]
+    sampler = NvmlSampler(connect=lambda: connections.pop(0), pids_are_ours=True)
+    scope = SampleScope(pid=os.getpid(), gpu_uuids=(A,))
+    sampler.open(scope)
+    sampler.read(Group.FAST)
+
+    with pytest.raises(SamplerError, match="NVML is gone: the driver is not loaded"):
+        sampler.open(scope)
+
+
 def test_old_driver_has_no_reserved_and_says_so(driver):
     driver.has_version_2 = False
     sampler = make_sampler(driver)
