@@ -15,6 +15,7 @@ ALPHA: Final = 0.01  # chance to blame the treatment for growth that does not de
 _NEED_WITH_CONTROL: Final = 8
 _DECELERATING_FROM: Final = 64
 _CONTROL_JUDGED_FROM: Final = 4  # control cycles before their own growth means anything
+_LEAST_SHARE_OF_A_THIRD: Final = 0.05
 
 
 def leak_rule(trial: Trial) -> str | None:
@@ -51,7 +52,9 @@ def _goes_on_throughout(trial: Trial) -> bool:
     steps, end = trial.steps, trial.end
     if len(steps) < steps_needed(trial):
         return False
-    if any(trial.grown(end * third / 3, end * (third + 1) / 3) == 0 for third in range(3)):
+    thirds = [trial.grown(end * third / 3, end * (third + 1) / 3) for third in range(3)]
+    # A pool that fills late, after pages that trickled in, grows in each third too, but by next to nothing at first.
+    if min(thirds) <= _LEAST_SHARE_OF_A_THIRD * sum(thirds):
         return False
     total = sum(step.size for step in steps)
     if any(2 * step.size > total for step in steps):
