@@ -141,7 +141,9 @@ class Probe:
     Attributes:
         position: Of the step after which it was asked.
         index: None when the index did not answer well.
-        model_ready, metadata, live, ready: HTTP statuses; None when there was no answer.
+        model_ready, metadata: HTTP statuses; None when there was no answer.
+        live, ready: The same; asked only where the index did not answer, as a server whose index answers is live, and
+            after one failed load strict readiness says no until that model loads well.
     """
 
     position: Position

@@ -154,14 +154,15 @@ class Track:
     def probe(self, position: Position, model: str) -> None:
         """Record what the server says of a model and of itself."""
         client = self._bench.client
+        index = parse_index(client.index(_ASK_S))
         probe = Probe(
             position=position,
             t_ns=self._around.journal.now_ns(),
             model=model,
-            index=parse_index(client.index(_ASK_S)),
+            index=index,
             model_ready=status(client.model_ready(model, _ASK_S)),
             metadata=status(client.metadata(model, _ASK_S)),
-            live=status(client.live(_ASK_S)),
-            ready=status(client.ready(_ASK_S)),
+            live=status(client.live(_ASK_S)) if index is None else None,
+            ready=status(client.ready(_ASK_S)) if index is None else None,
         )
         self._around.journal.record(probe)
