@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from io import StringIO
 
+import pytest
+
 from tritonchaos.cli.progress import Progress
 from tritonchaos.observations import Note
 
@@ -44,9 +46,14 @@ def test_lines_are_written_in_order_before_the_block_ends() -> None:
 
 
 def test_a_stream_that_has_gone_does_not_end_the_run() -> None:
+    said = []
     with Progress(Gone()) as progress:
         progress.line("one")
         progress.see(Note(1, "nobody reads this"))
+        said.append("the run goes on")
+    assert said == ["the run goes on"]
+    with pytest.raises(OSError):
+        Gone().write("a stream like this one does raise")
 
 
 def test_no_thread_is_left() -> None:
