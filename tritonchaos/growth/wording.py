@@ -46,7 +46,8 @@ def _growing(trial: Trial) -> str:
     grown = sum(step.size for step in trial.steps)
     found = f"grew by {_amount(trial, grown)} in {len(trial.steps)} steps over {trial.stairs.now} treatment cycles"
     if trial.rate and rules.control_rate(trial) >= trial.rate.bytes_per_cycle / 2:
-        return f"{found}, but the control arm grows too ({_amount(trial, rules.control_rate(trial))} per cycle)"
+        control = f"the control arm grows too ({_amount(trial, rules.control_rate(trial))} per cycle)"
+        return f"{found}, but {control}; more control cycles before them, until they are flat, tell the arms apart"
     if allocator.may_explain(trial):
         return f"{found}; {_what_tells_it_from_the_allocator(trial, grown)}"
     cycles = rules.cycles_needed(trial) - trial.stairs.now
