@@ -10,7 +10,7 @@ from typing import Final
 
 from tritonchaos.growth import rules
 from tritonchaos.growth.cleaning import clean
-from tritonchaos.growth.stable import excluded_rate, stable_rule
+from tritonchaos.growth.stable import FLAT_BEFORE_DOUBLING, excluded_rate, flat_cycles, stable_rule
 from tritonchaos.growth.steps import find_steps
 from tritonchaos.growth.trial import Trial
 from tritonchaos.growth.wording import describe_shape, what_is_missing
@@ -93,18 +93,35 @@ class GrowthTest:
         self.treatment_cycles = 0
         self._readings = array("q")  # 8 bytes a cycle; a run may have a hundred thousand
         self._arms: list[Arm] = []
+        self._loads = array("q")
         self._stable_at = 0
         self._judged_up_to = 0
 
-    def see(self, value: int, arm: Arm) -> GrowthState:
-        """Take the next post-unload reading; return what was found when the series was last judged."""
+    def see(self, value: int, arm: Arm, loads: int = 1) -> GrowthState:
+        """Take the next post-unload reading; return what was found when the series was last judged.
+
+        Args:
+            value: What is in use once the cycle's models are gone, in bytes (objects for counts).
+            arm: Arm of the cycle.
+            loads: How many times the cycle did what a cycle does before this reading. Rates are stated per load, and
+                STABLE waits for flat cycles at the highest number.
+        """
         self._readings.append(value)
+        self._loads.append(loads)
         self._arms.append(arm)
         self.treatment_cycles += arm is Arm.TREATMENT
         number = len(self._readings)
         if number <= _EVERY_READING_UP_TO or number >= self._judged_up_to + self._judged_up_to // _SHARE:
             self._judge()
         return self.latest
+
+    @property
+    def wants_more_loads(self) -> bool:
+        """Whether 12 treatment cycles were flat at the present number of loads, so that more loads would show more."""
+        if self.state.verdict is Growth.LEAK or not self.treatment_cycles:
+            return False
+        trial = self._trial(list(self._readings), self._arms)
+        return not trial.series.is_too_noisy and flat_cycles(trial) >= FLAT_BEFORE_DOUBLING
 
     @property
     def state(self) -> GrowthState:
@@ -140,7 +157,7 @@ class GrowthTest:
             planned_share=self.planned_share,
             arms=arms,
             series=series,
-            stairs=find_steps(series, arms, self.interleaved),
+            stairs=find_steps(series, arms, self._loads[: len(arms)], self.interleaved),
         )
 
     def _next_state(self, trial: Trial) -> GrowthState:
