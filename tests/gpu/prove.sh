@@ -16,3 +16,4 @@ else
 fi
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 "$python" -m pytest tests/gpu -m gpu -q --durations=0 -p no:cacheprovider
+echo; "$python" -m tests.gpu.settle

@@ -102,6 +102,12 @@ def test_what_failed_loads_keep_is_found_with_its_size(tmp_path: Path) -> None:
     assert any(line.startswith("retained 2 fds on purpose (failed load)") for line in planted_lines(called))
 
 
+def test_failed_loads_without_a_plant_pass(tmp_path: Path) -> None:
+    called = failed_loads(tmp_path)
+    assert called.exit_code == 0, called.shown()
+    assert planted_lines(called) == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "plant",
@@ -140,6 +146,7 @@ def test_the_ledger_has_what_a_device_would_have(tmp_path: Path) -> None:
         {"what": "device_bytes", "bytes": "2MiB"},
         {"what": "device_bytes", "bytes": "1MiB", "held": True, "gpu": 1},
         {"what": "streams"},
+        {"what": "pinned_bytes", "bytes": "64KiB"},
         env={"TRITONCHAOS_PLANTED_LEDGER": str(ledger)},
     )
     assert called.exit_code == 0, called.shown()
@@ -189,6 +196,16 @@ def test_what_does_not_end_is_a_hang(tmp_path: Path, plant: dict[str, Any], load
     called = loads(tmp_path, plant, load=load, infer=infer, cycles=1)
     assert called.exit_code == 1, called.shown()
     assert called.findings("hang"), called.shown()
+
+
+@pytest.mark.parametrize(("plants", "kinds"), [([], set()), ([{"what": "sleep", "ms": 1500}], {"slowdown"})])
+def test_a_load_that_sleeps_is_a_slowdown(tmp_path: Path, plants: list[dict[str, Any]], kinds: set[str]) -> None:
+    text = LOADS.format(
+        plant=json.dumps(plants), env="{}", cycles=2, load="{model: ident, record: load_time}", infer="{model: ident}"
+    )
+    judged = text.replace("expectations]", "expectations, latency: {record: load_time, at_most: 1s}]")
+    called = run_scenario(judged, tmp_path)
+    assert called.kinds() == kinds, called.shown()
 
 
 def test_a_hang_that_is_released_is_none(tmp_path: Path) -> None:
