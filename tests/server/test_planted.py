@@ -210,6 +210,29 @@ def test_a_wrong_answer_is_found(tmp_path: Path, what: str) -> None:
     assert called.kinds() == {"wrong_output"}, called.shown()
 
 
+VERSIONS = """\
+scenario: versions
+target: [{{local: {{}}}}]
+models:
+  v: {{template: versioned, variant: planted, parameters: {{datatype: FP32, dims: [4], plant: {plant}}}}}
+phases:
+  - phase: two_versions
+    before: [{{add_version: {{model: v, version: 3}}}}]
+    cycles: 2
+    each: [{{load: v}}, {{infer: {{model: v, version: "1"}}}}, {{infer: v}}, {{wait: 20ms}}, {{unload: v}}]
+check: [server_alive, expectations]
+"""
+
+
+@pytest.mark.parametrize(("plant", "kinds"), [("[]", set()), ("[{what: wrong_version, every: 4}]", {"wrong_output"})])
+def test_the_answer_of_another_version_is_found(tmp_path: Path, plant: str, kinds: set[str]) -> None:
+    called = run_scenario(VERSIONS.format(plant=plant), tmp_path)
+    assert called.kinds() == kinds, called.shown()
+    shown = json.dumps(called.findings("wrong_output"))
+    # The server chooses the highest version where none is asked for.
+    assert ("VERSION[0] is 2, expected" in shown) == bool(kinds)
+
+
 PLANNED = {"what": "fail", "code": "not_found", "text": 'planned: "no"'}
 
 
