@@ -64,6 +64,9 @@ def _findings(run: FinishedRun) -> Iterator[str]:
 def _finding_facts(finding: Finding) -> Iterator[str]:
     if finding.bytes_per_cycle is not None:
         yield f"growth: {_growth(finding)}"
+    if finding.footprints is not None and finding.footprint_bytes is not None:
+        amount = _amount(finding.metric, finding.footprint_bytes)
+        yield f"in models: {finding.footprints:.2g} of a loaded model ({amount}) per {finding.per}"
     if finding.metric:
         yield f"metric: {code(finding.metric)}"
     if finding.position is not None:
@@ -81,9 +84,9 @@ def _finding_facts(finding: Finding) -> Iterator[str]:
 def _growth(finding: Finding) -> str:
     amount = _amount(finding.metric, finding.bytes_per_cycle or 0)
     if finding.interval_bytes_per_cycle is None:
-        return f"{amount} per cycle"
+        return f"{amount} per {finding.per}"
     low, high = (_amount(finding.metric, bound) for bound in finding.interval_bytes_per_cycle)
-    return f"{amount} per cycle (95 % interval {low} to {high})"
+    return f"{amount} per {finding.per} (95 % interval {low} to {high})"
 
 
 def _amount(metric: str | None, number: float) -> str:

@@ -112,6 +112,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "known": finding.known,
         "undocumented": finding.undocumented,
         "counts": finding.counts,
+        "per": finding.per,
+        "footprint_bytes": finding.footprint_bytes,
+        "footprints": _rounded(finding.footprints),
     }
 
 
