@@ -2,7 +2,7 @@
 
 from tritonchaos.summary.finished import FinishedRun, finish
 from tritonchaos.summary.notes import variant_sentences
-from tritonchaos.summary.table import LeftOut, PhaseCount, TableBlock, TableRow
+from tritonchaos.summary.table import LeftOut, PhaseCount, TableBlock, TableRow, reply_text
 from tritonchaos.summary.texts import portable, printable, without_folders
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "finish",
     "portable",
     "printable",
+    "reply_text",
     "variant_sentences",
     "without_folders",
 ]
