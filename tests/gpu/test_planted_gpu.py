@@ -108,6 +108,16 @@ def test_a_leak_is_found_with_the_size_that_the_device_says(tmp_path: Path, plan
     assert leak["bytes_per_cycle"] == pytest.approx(lost / 40, rel=0.1)
 
 
+def test_pinned_memory_that_failed_loads_keep_is_found_on_the_host(tmp_path: Path) -> None:
+    called = planted(tmp_path, "[{what: pinned_bytes, bytes: 2MiB, when: failed}]")
+    assert "crash" not in called.kinds(), called.shown()
+    log = (called.folder / "server.log").read_text(errors="replace")
+    assert "retained 2097152 pinned bytes on purpose" in log
+    growth = {a["metric"]: a["verdict"] for a in called.results["assessments"] if a["checker"] == "memory_growth"}
+    # The driver maps it from its own pool: whether a private page of the process, or one of the device, is up to it.
+    assert "LEAK" in growth.values(), growth
+
+
 @pytest.mark.parametrize("plant", ["{what: device_bytes, bytes: 64KiB, when: failed}", "{what: modules, when: failed}"])
 def test_a_leak_below_a_page_per_load_is_found(tmp_path: Path, plant: str) -> None:
     called = planted(tmp_path, f"[{plant}]", failed="180")

@@ -19,6 +19,14 @@ _SHOWN_BLOCKS: Final = 6
 _INSTEAD: Final = ("host_rss_bytes", "host_private_bytes")  # the first is judged where the second cannot be read
 
 
+@dataclass(slots=True)
+class LeftOut:
+    """Cycles of one arm that did not do what they should: the first, and how many; a long run may have any number."""
+
+    first: CycleReading
+    count: int = 0
+
+
 class GrowthWatch:
     """The stopping rule: enough when a judged metric leaks, or when all deciding metrics are stable.
 
@@ -31,13 +39,13 @@ class GrowthWatch:
         self._uses_gpu = uses_gpu
         self._asked = tuple(metrics)
         self.series: dict[str, JudgedSeries] = {}
-        self.left_out: list[CycleReading] = []
+        self.left_out: dict[Arm, LeftOut] = {}
         self.first_treatment: CycleReading | None = None
 
     def see(self, reading: CycleReading) -> Advice:
         """Take the next finished cycle and say whether the evidence is in."""
         if not reading.is_warm_up and reading.mismatch is not None:
-            self.left_out.append(reading)
+            self.left_out.setdefault(reading.arm, LeftOut(reading)).count += 1
         if self.first_treatment is None and reading.is_judged and reading.arm is Arm.TREATMENT:
             self.first_treatment = reading
         for metric in self._judged_metrics(reading):
@@ -219,11 +227,10 @@ def _remarks(watch: GrowthWatch, metric: str) -> list[str]:
     """Name what was left out, and readings that had not settled."""
     remarks = []
     for arm in Arm:
-        cycles = [reading for reading in watch.left_out if reading.arm is arm]
-        if cycles:
-            first = cycles[0]
-            shown = f"{first.phase} cycle {first.cycle}, {first.mismatch}"
-            remarks.append(f"{len(cycles)} {arm.value} cycles are left out, the first: {shown}")
+        left = watch.left_out.get(arm)
+        if left is not None:
+            shown = f"{left.first.phase} cycle {left.first.cycle}, {left.first.mismatch}"
+            remarks.append(f"{left.count} {arm.value} cycles are left out, the first: {shown}")
     series = watch.series[metric]
     if series.unsettled:
         remarks.append(f"{series.unsettled} readings had not settled")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
@@ -12,6 +13,7 @@ from tritonchaos.growth.sequential import Growth, GrowthState, GrowthTest
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel, CycleReading, channel
 
+_ARMS: Final = tuple(Arm)
 _QUANTA: Final = {Channel.DEVICE: 2 * 1024**2, Channel.HOST: 4096}
 
 
@@ -31,13 +33,18 @@ class JudgedSeries:
 
     Args:
         metric: Name with unit, such as "host_private_bytes".
+        amplified: The cycles of a phase repeat their loads 1, 2, 4 ... times before the reading. How many times is
+            taken from `CycleReading.loads`, against that of the phase's first judged cycle.
     """
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, amplified: bool = False) -> None:
         self.metric = metric
-        self._values = array("q")  # 8 bytes a cycle; a run may have a hundred thousand
-        self._arms: list[Arm] = []
-        self._starts: list[int] = []
+        self.amplified = amplified
+        self._first_loads: dict[str, int] = {}
+        self._values = array("q")  # 9 bytes a cycle, with its arm; a run may have a hundred thousand
+        self._arms = bytearray()
+        self._begins: list[int] = []  # where the values of each start of the server begin
+        self._last_treated = -1
         self.unsettled = 0
         self.missing = 0
         self._test: GrowthTest | None = None
@@ -67,6 +74,11 @@ class JudgedSeries:
             return self._earlier
         return ask(self._test)
 
+    @property
+    def wants_more_loads(self) -> bool:
+        """Whether 12 treatment cycles were flat at the present number of loads, so that more loads would show more."""
+        return self._test is not None and self._test.wants_more_loads
+
     def excluded_so_far(self) -> float | None:
         """Return the smallest leak, in bytes per cycle, that the last start's cycles would have shown, if any."""
         test = self._test
@@ -86,10 +98,11 @@ class JudgedSeries:
         return [(arm, [value for _, value in run]) for arm, run in groupby(self._readings(), key=itemgetter(0))]
 
     def _readings(self) -> list[tuple[Arm, int]]:
-        treated = [start for start, arm in zip(self._starts, self._arms, strict=True) if arm is Arm.TREATMENT]
-        wanted = treated[-1] if treated else self._start_number
-        judged = zip(self._starts, self._arms, self._values, strict=True)
-        return [(arm, value) for start, arm, value in judged if start == wanted]
+        starts = bisect_right(self._begins, self._last_treated) if self._last_treated >= 0 else len(self._begins)
+        first = self._begins[starts - 1] if starts else 0
+        end = self._begins[starts] if starts < len(self._begins) else len(self._values)
+        arms = (_ARMS[code] for code in self._arms[first:end])
+        return list(zip(arms, self._values[first:end], strict=True))
 
     def control_state(self) -> GrowthState:
         """Judge the control arm by itself, from what grew in its own cycles; it may leak as well."""
@@ -123,6 +136,7 @@ class JudgedSeries:
             self._earlier = self._test.state
         self._test, self._last, self._taken_off = None, None, 0
         self._start_number = start_number
+        self._begins.append(len(self._values))
 
     def _has_leak_before(self) -> bool:
         return self._earlier is not None and self._earlier.verdict is Growth.LEAK
@@ -141,7 +155,12 @@ class JudgedSeries:
         self._test.interleaved = any(len(found) == 2 for found in self._arms_by_phase.values())
         self._test.footprint = self._footprint
         self.unsettled += self.metric in reading.unsettled
-        self._starts.append(reading.start_number)
-        self._arms.append(reading.arm)
+        if reading.arm is Arm.TREATMENT:
+            self._last_treated = len(self._values)
+        self._arms.append(_ARMS.index(reading.arm))
         self._values.append(value - self._taken_off)
-        self._test.see(value - self._taken_off, reading.arm)
+        self._test.see(value - self._taken_off, reading.arm, self._times(reading))
+
+    def _times(self, reading: CycleReading) -> int:
+        first = self._first_loads.setdefault(reading.phase, reading.loads)
+        return max(1, reading.loads // first) if self.amplified and first else 1

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tritonchaos.html_page.step_data import Texts
 from tritonchaos.observations import Arm, History
 from tritonchaos.post_unload import settle_quantum
-from tritonchaos.summary import FinishedRun
+from tritonchaos.summary import FinishedRun, is_memory
 from tritonchaos.summary.curves import Curve, Line, curves, is_interleaved, restarts, stretches
 from tritonchaos.summary.faults import FaultBand
 from tritonchaos.summary.thinning import thin
@@ -21,11 +21,6 @@ _SAMPLES_BESIDE: Final = 400
 _MOST_BANDS: Final = 300
 _LEAST_QUANTA: Final = 8  # a picture that is higher than this shows no noise as if it were growth
 WARM_UP, EXCLUDED, UNSETTLED = 1, 2, 4
-
-
-def is_memory(metric: str) -> bool:
-    """Say whether a metric counts bytes."""
-    return metric.partition("@")[0].endswith("_bytes")
 
 
 def unit_of(metric: str, most: float) -> tuple[str, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tritonchaos.html_page.charts import is_memory
 from tritonchaos.html_page.markup import Html, tag, void
 from tritonchaos.html_page.step_data import edits_at
 from tritonchaos.html_page.tables import (
@@ -17,8 +16,7 @@ from tritonchaos.html_page.tables import (
     retained_tables,
 )
 from tritonchaos.html_page.time_line import TimeLine
-from tritonchaos.summary import FinishedRun, variant_sentences
-from tritonchaos.units import format_bytes
+from tritonchaos.summary import FinishedRun, amount_text, variant_sentences
 from tritonchaos.verdict import Finding
 
 _WORDS: Final = {"pass": "Pass", "findings": "Findings", "inconclusive": "Inconclusive"}
@@ -133,17 +131,12 @@ def _finding(number: int, finding: Finding, edits: Sequence[str]) -> Html:
 def _growth(finding: Finding) -> Html | None:
     if finding.bytes_per_cycle is None:
         return None
-    amount = amount_of(finding.metric, finding.bytes_per_cycle)
+    amount = amount_text(finding.metric, finding.bytes_per_cycle)
     parts = [tag("strong", amount), tag("span", " per cycle")]
     if finding.interval_bytes_per_cycle is not None:
-        low, high = (amount_of(finding.metric, bound) for bound in finding.interval_bytes_per_cycle)
+        low, high = (amount_text(finding.metric, bound) for bound in finding.interval_bytes_per_cycle)
         parts.append(tag("span", f", 95 % interval {low} to {high}", class_="interval"))
     return tag("p", *parts, class_="growth")
-
-
-def amount_of(metric: str | None, number: float) -> str:
-    """Print a growth in the metric's unit."""
-    return format_bytes(number) if metric is None or is_memory(metric) else f"{number:.3g}"
 
 
 def _finding_facts(finding: Finding, edits: Sequence[str]) -> Iterator[Html]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tritonchaos.html_page.charts import is_memory
 from tritonchaos.html_page.markup import Child, Html, table, tag
-from tritonchaos.summary import FinishedRun, TableBlock, TableRow
+from tritonchaos.summary import FinishedRun, TableBlock, TableRow, amount_text, is_memory
 from tritonchaos.summary.retained import Retained, retained
-from tritonchaos.units import MIB, format_bytes
+from tritonchaos.units import MIB
 from tritonchaos.verdict import Assessment
 
 _REPLY_CHARACTERS: Final = 120
@@ -147,14 +146,10 @@ def _retained_row(metric: str, stage: Retained, most: int) -> tuple[Child, ...]:
         stage.arm.value,
         tag("code", "; ".join(stage.faults)) if stage.faults else "none",
         str(stage.cycles),
-        _amount(metric, stage.total),
-        _amount(metric, stage.per_cycle),
+        amount_text(metric, stage.total),
+        amount_text(metric, stage.per_cycle),
         _bar(stage, most),
     )
-
-
-def _amount(metric: str, value: float) -> str:
-    return format_bytes(value) if is_memory(metric) else f"{value:.3g}"
 
 
 def _bar(stage: Retained, most: int) -> Html:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Machine", "ModelTemplate", "ServedModel", "Tensor", "find_template", "template_names"]
 
 _FILE: Final = "template.yaml"
+MODEL_VERSION: Final = "model_version"  # in expressions: the version that answers, shape [1]
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 # Triton finds a backend's entry points by name; everything else in the library stays ours.
 _BACKEND_FLAGS: Final = ("-fvisibility=hidden", *native.WARNINGS)
@@ -85,13 +86,27 @@ class ServedModel:
             for tensor in self.inputs
         }
 
-    def expected(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Compute what the model must answer, by output name; outputs without an expression are left out."""
+    def expected(self, inputs: Mapping[str, NDArray[Any]], version: str = "") -> dict[str, NDArray[Any]]:
+        """Compute what the model must answer, by output name.
+
+        Outputs without an expression are left out, and without a version those whose expression needs it.
+
+        Args:
+            version: Version of the model that is to answer.
+        """
+        import numpy
+
+        known = {**inputs, MODEL_VERSION: numpy.array([int(version)])} if version.isdecimal() else inputs
         return {
-            tensor.name: self.formulas[tensor.name].evaluate(inputs).astype(numpy_dtype(tensor.datatype), copy=False)
+            tensor.name: self.formulas[tensor.name].evaluate(known).astype(numpy_dtype(tensor.datatype), copy=False)
             for tensor in self.outputs
-            if tensor.name in self.formulas
+            if tensor.name in self.formulas and self.formulas[tensor.name].names <= known.keys()
         }
+
+    @property
+    def answers_by_version(self) -> bool:
+        """Say whether what it answers depends on the version that is asked."""
+        return any(MODEL_VERSION in formula.names for formula in self.formulas.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +246,7 @@ class ModelTemplate:
         return Tensor(entry.name, datatype, tuple(dims))
 
     def _formulas(self) -> dict[str, Formula]:
-        names = [tensor.name for tensor in self.read.inputs]
+        names = [*(tensor.name for tensor in self.read.inputs), MODEL_VERSION]
         return {
             output.name: parse_formula(output.expected, names)
             for output in self.read.outputs
