@@ -109,6 +109,7 @@ class Assessment:
         excluded_bytes_per_cycle: For STABLE, the smallest leak that this run would have found.
         reason: One sentence for the report; for UNKNOWN, what is missing.
         counts: False: shown, but does not change the verdict (a secondary metric that stayed unknown).
+        per: What `excluded_bytes_per_cycle` is stated per: "cycle", or "load" where cycles repeated their loads.
     """
 
     checker: str
@@ -121,6 +122,7 @@ class Assessment:
     excluded_bytes_per_cycle: float | None = None
     findings: tuple[Finding, ...] = ()
     counts: bool = True
+    per: str = "cycle"
 
     def __post_init__(self) -> None:
         if self.status is Status.FAIL and not self.findings:

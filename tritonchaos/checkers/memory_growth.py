@@ -80,6 +80,7 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
         cycles_used=state.cycles_used,
         excluded_bytes_per_cycle=state.excluded_bytes_per_cycle,
         counts=metric in watch.deciding,
+        per=watch.unit,
     )
     if state.verdict is Growth.LEAK:
         return _leak(assessment, watch, metric, history)

@@ -94,6 +94,7 @@ def _assessment(assessment: Assessment) -> dict[str, Any]:
         "cycles_used": assessment.cycles_used,
         "excluded_bytes_per_cycle": _rounded(assessment.excluded_bytes_per_cycle),
         "reason": assessment.reason,
+        "per": assessment.per,
     }
 
 
