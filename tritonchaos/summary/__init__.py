@@ -5,7 +5,7 @@ from tritonchaos.summary.finding_text import amount_text, finding_lines, growth_
 from tritonchaos.summary.finished import FinishedRun, finish
 from tritonchaos.summary.finished_set import FinishedEntry, FinishedSet, set_of_one
 from tritonchaos.summary.notes import variant_sentences
-from tritonchaos.summary.table import LeftOut, PhaseCount, TableBlock, TableRow
+from tritonchaos.summary.table import LeftOut, PhaseCount, TableBlock, TableRow, reply_text
 from tritonchaos.summary.texts import portable, printable, without_folders
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "is_memory",
     "portable",
     "printable",
+    "reply_text",
     "run_cases",
     "set_of_one",
     "variant_sentences",

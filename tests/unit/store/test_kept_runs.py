@@ -1,4 +1,4 @@
-"""Runs of released formats stay readable, and say what they said: `tests/recorded/runs/`, made by their own versions."""
+"""Runs of released formats stay readable, and say what they said; `tests/recorded/runs/` keeps them."""
 
 from __future__ import annotations
 
