@@ -24,7 +24,7 @@ from tritonchaos.units import KIB, MIB
 
 RECORD: Final = "record"
 
-_FLAT_AT_LEAST: Final = 4
+FLAT_AT_LEAST: Final = 4
 _FLAT_LAST: Final = 3
 
 
@@ -95,7 +95,7 @@ def has_settled(values: Sequence[int | None], count: int, quantum: int) -> bool:
 
 def is_flat(readings: Sequence[int], quantum: int) -> bool:
     """Say whether a phase with `until: flat` may end: at least 4 post-unload readings, the last 3 within a quantum."""
-    return len(readings) >= _FLAT_AT_LEAST and has_settled(readings, _FLAT_LAST, quantum)
+    return len(readings) >= FLAT_AT_LEAST and has_settled(readings, _FLAT_LAST, quantum)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,4 +15,5 @@ else
     python="$work/venv/bin/python"
 fi
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+"$python" -m tests.gpu.settle
 "$python" -m pytest tests/gpu -m gpu -q --durations=0 -p no:cacheprovider

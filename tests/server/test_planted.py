@@ -102,6 +102,12 @@ def test_what_failed_loads_keep_is_found_with_its_size(tmp_path: Path) -> None:
     assert any(line.startswith("retained 2 fds on purpose (failed load)") for line in planted_lines(called))
 
 
+def test_failed_loads_without_a_plant_pass(tmp_path: Path) -> None:
+    called = failed_loads(tmp_path)
+    assert called.exit_code == 0, called.shown()
+    assert planted_lines(called) == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "plant",
@@ -140,6 +146,7 @@ def test_the_ledger_has_what_a_device_would_have(tmp_path: Path) -> None:
         {"what": "device_bytes", "bytes": "2MiB"},
         {"what": "device_bytes", "bytes": "1MiB", "held": True, "gpu": 1},
         {"what": "streams"},
+        {"what": "pinned_bytes", "bytes": "64KiB"},
         env={"TRITONCHAOS_PLANTED_LEDGER": str(ledger)},
     )
     assert called.exit_code == 0, called.shown()
@@ -191,6 +198,16 @@ def test_what_does_not_end_is_a_hang(tmp_path: Path, plant: dict[str, Any], load
     assert called.findings("hang"), called.shown()
 
 
+@pytest.mark.parametrize(("plants", "kinds"), [([], set()), ([{"what": "sleep", "ms": 1500}], {"slowdown"})])
+def test_a_load_that_sleeps_is_a_slowdown(tmp_path: Path, plants: list[dict[str, Any]], kinds: set[str]) -> None:
+    text = LOADS.format(
+        plant=json.dumps(plants), env="{}", cycles=2, load="{model: ident, record: load_time}", infer="{model: ident}"
+    )
+    judged = text.replace("expectations]", "expectations, latency: {record: load_time, at_most: 1s}]")
+    called = run_scenario(judged, tmp_path)
+    assert called.kinds() == kinds, called.shown()
+
+
 def test_a_hang_that_is_released_is_none(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     plants = [
@@ -208,6 +225,29 @@ def test_a_wrong_answer_is_found(tmp_path: Path, what: str) -> None:
     called = loads(tmp_path, {"what": what, "every": 2})
     assert called.exit_code == 1, called.shown()
     assert called.kinds() == {"wrong_output"}, called.shown()
+
+
+VERSIONS = """\
+scenario: versions
+target: [{{local: {{}}}}]
+models:
+  v: {{template: versioned, variant: planted, parameters: {{datatype: FP32, dims: [4], plant: {plant}}}}}
+phases:
+  - phase: two_versions
+    before: [{{add_version: {{model: v, version: 3}}}}]
+    cycles: 2
+    each: [{{load: v}}, {{infer: {{model: v, version: "1"}}}}, {{infer: v}}, {{wait: 20ms}}, {{unload: v}}]
+check: [server_alive, expectations]
+"""
+
+
+@pytest.mark.parametrize(("plant", "kinds"), [("[]", set()), ("[{what: wrong_version, every: 4}]", {"wrong_output"})])
+def test_the_answer_of_another_version_is_found(tmp_path: Path, plant: str, kinds: set[str]) -> None:
+    called = run_scenario(VERSIONS.format(plant=plant), tmp_path)
+    assert called.kinds() == kinds, called.shown()
+    shown = json.dumps(called.findings("wrong_output"))
+    # The server chooses the highest version where none is asked for.
+    assert ("VERSION[0] is 2, expected" in shown) == bool(kinds)
 
 
 PLANNED = {"what": "fail", "code": "not_found", "text": 'planned: "no"'}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -12,6 +14,10 @@ from tritonchaos.growth.sequential import Growth, GrowthState, GrowthTest
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel, CycleReading, channel
 
+_ARMS: Final = tuple(Arm)
+# So little per cycle, on the host, may be code and heap that are touched for the first time (see `allocator`).
+_SLOW_BYTES: Final = 64 * 1024
+_CYCLES_BEFORE_DOUBLING: Final = 12
 _QUANTA: Final = {Channel.DEVICE: 2 * 1024**2, Channel.HOST: 4096}
 
 
@@ -20,6 +26,26 @@ def quantum(metric: str) -> int:
     if channel(metric) is Channel.COUNT:
         return 4096 if metric.endswith("_bytes") else 1
     return _QUANTA[channel(metric)]
+
+
+@dataclass(frozen=True, slots=True)
+class _SameLoads:
+    """Cycles in a row that repeated their loads equally often, with their first and last reading.
+
+    Attributes:
+        cycles: Those of the treatment arm.
+    """
+
+    times: int = 0
+    cycles: int = 0
+    first: int = 0
+    last: int = 0
+
+    def next(self, times: int, arm: Arm, value: int) -> _SameLoads:
+        is_treated = arm is Arm.TREATMENT
+        if times != self.times:
+            return _SameLoads(times, int(is_treated), value, value)
+        return _SameLoads(times, self.cycles + is_treated, self.first, value)
 
 
 class JudgedSeries:
@@ -31,13 +57,19 @@ class JudgedSeries:
 
     Args:
         metric: Name with unit, such as "host_private_bytes".
+        amplified: The cycles of a phase repeat their loads 1, 2, 4 ... times before the reading. How many times is
+            taken from `CycleReading.loads`, against that of the first judged cycle of the phase and arm.
     """
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, amplified: bool = False) -> None:
         self.metric = metric
-        self._values = array("q")  # 8 bytes a cycle; a run may have a hundred thousand
-        self._arms: list[Arm] = []
-        self._starts: list[int] = []
+        self.amplified = amplified
+        self._present = _SameLoads()
+        self._first_loads: dict[tuple[str, Arm], int] = {}
+        self._values = array("q")  # 9 bytes a cycle, with its arm; a run may have a hundred thousand
+        self._arms = bytearray()
+        self._begins: list[int] = []  # where the values of each start of the server begin
+        self._last_treated = -1
         self.unsettled = 0
         self.missing = 0
         self._test: GrowthTest | None = None
@@ -67,6 +99,21 @@ class JudgedSeries:
             return self._earlier
         return ask(self._test)
 
+    @property
+    def wants_more_loads(self) -> bool:
+        """Whether more loads would show more: nothing can be said of 12 treatment cycles at the present number of them.
+
+        They were flat; or, on the host, where pages trickle in on a healthy server too, each took less than the warm-up
+        of a heap may.
+        """
+        if self._test is None or self._present.cycles < _CYCLES_BEFORE_DOUBLING:
+            return False
+        return self._test.wants_more_loads or self._is_slow()
+
+    def _is_slow(self) -> bool:
+        at = self._present
+        return channel(self.metric) is Channel.HOST and at.last - at.first < at.cycles * _SLOW_BYTES
+
     def excluded_so_far(self) -> float | None:
         """Return the smallest leak, in bytes per cycle, that the last start's cycles would have shown, if any."""
         test = self._test
@@ -86,10 +133,11 @@ class JudgedSeries:
         return [(arm, [value for _, value in run]) for arm, run in groupby(self._readings(), key=itemgetter(0))]
 
     def _readings(self) -> list[tuple[Arm, int]]:
-        treated = [start for start, arm in zip(self._starts, self._arms, strict=True) if arm is Arm.TREATMENT]
-        wanted = treated[-1] if treated else self._start_number
-        judged = zip(self._starts, self._arms, self._values, strict=True)
-        return [(arm, value) for start, arm, value in judged if start == wanted]
+        starts = bisect_right(self._begins, self._last_treated) if self._last_treated >= 0 else len(self._begins)
+        first = self._begins[starts - 1] if starts else 0
+        end = self._begins[starts] if starts < len(self._begins) else len(self._values)
+        arms = (_ARMS[code] for code in self._arms[first:end])
+        return list(zip(arms, self._values[first:end], strict=True))
 
     def control_state(self) -> GrowthState:
         """Judge the control arm by itself, from what grew in its own cycles; it may leak as well."""
@@ -121,8 +169,9 @@ class JudgedSeries:
     def _begin(self, start_number: int) -> None:
         if self._test is not None and self._test.treatment_cycles and not self._has_leak_before():
             self._earlier = self._test.state
-        self._test, self._last, self._taken_off = None, None, 0
+        self._test, self._last, self._taken_off, self._present = None, None, 0, _SameLoads()
         self._start_number = start_number
+        self._begins.append(len(self._values))
 
     def _has_leak_before(self) -> bool:
         return self._earlier is not None and self._earlier.verdict is Growth.LEAK
@@ -141,7 +190,14 @@ class JudgedSeries:
         self._test.interleaved = any(len(found) == 2 for found in self._arms_by_phase.values())
         self._test.footprint = self._footprint
         self.unsettled += self.metric in reading.unsettled
-        self._starts.append(reading.start_number)
-        self._arms.append(reading.arm)
+        if reading.arm is Arm.TREATMENT:
+            self._last_treated = len(self._values)
+        self._arms.append(_ARMS.index(reading.arm))
         self._values.append(value - self._taken_off)
-        self._test.see(value - self._taken_off, reading.arm)
+        times = self._times(reading)
+        self._present = self._present.next(times, reading.arm, value - self._taken_off)
+        self._test.see(value - self._taken_off, reading.arm, times)
+
+    def _times(self, reading: CycleReading) -> int:
+        first = self._first_loads.setdefault((reading.phase, reading.arm), reading.loads)
+        return max(1, reading.loads // first) if self.amplified and first else 1

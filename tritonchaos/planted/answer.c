@@ -85,13 +85,36 @@ static TRITONSERVER_Error *copy_bytes(const struct request_input *input, TRITONB
     return error;
 }
 
-static TRITONSERVER_Error *answer_output(const struct model_io *engine, TRITONBACKEND_Request *request,
+/* One number, whatever dims the engine says; models that batch have one for the whole batch. */
+static TRITONSERVER_Error *give_version(const struct tensor *tensor, uint64_t version, TRITONBACKEND_Response *response,
+                                        const struct answer_faults *faults)
+{
+    static const int64_t shape[] = {1};
+    TRITONBACKEND_Output *output = NULL;
+    int memory_type = MEMORY_CPU;
+    int64_t memory_type_id = 0;
+    void *buffer = NULL;
+    /* What another version would say: the one before, of the first one the next. */
+    int64_t value = (int64_t)(!faults->is_of_other_version ? version : version > 1 ? version - 1 : version + 1);
+    TRITONSERVER_Error *error = TRITONBACKEND_ResponseOutput(response, &output, tensor->name, tensor->datatype, shape, 1);
+    if (!error)
+        error = TRITONBACKEND_OutputBuffer(output, &buffer, sizeof value, &memory_type, &memory_type_id);
+    if (!error && memory_type == MEMORY_GPU)
+        error = TRITONSERVER_ErrorNew(ERROR_UNSUPPORTED, "planted: outputs are written to host memory only");
+    if (!error)
+        memcpy(buffer, &value, sizeof value);
+    return error;
+}
+
+static TRITONSERVER_Error *answer_output(const struct model_io *engine, uint64_t version, TRITONBACKEND_Request *request,
                                          TRITONBACKEND_Response *response, const char *name,
                                          const struct answer_faults *faults)
 {
     const struct tensor *output = find_tensor(&engine->outputs, name);
     if (!output)
         return TRITONSERVER_ErrorNew(ERROR_INVALID_ARG, "planted: the engine has no such output");
+    if (output->gives_version)
+        return give_version(output, version, response, faults);
     struct request_input input = {0};
     TRITONBACKEND_Output *handle = NULL;
     TRITONSERVER_Error *error = find_input(request, output->copies, &input);
@@ -102,7 +125,7 @@ static TRITONSERVER_Error *answer_output(const struct model_io *engine, TRITONBA
     return error ? error : copy_bytes(&input, handle, faults);
 }
 
-TRITONSERVER_Error *answer_request(const struct model_io *engine, TRITONBACKEND_Request *request,
+TRITONSERVER_Error *answer_request(const struct model_io *engine, uint64_t version, TRITONBACKEND_Request *request,
                                    TRITONBACKEND_Response *response, const struct answer_faults *faults)
 {
     uint32_t count = 0;
@@ -111,7 +134,7 @@ TRITONSERVER_Error *answer_request(const struct model_io *engine, TRITONBACKEND_
         const char *name = NULL;
         error = TRITONBACKEND_RequestOutputName(request, i, &name);
         if (!error)
-            error = answer_output(engine, request, response, name, faults);
+            error = answer_output(engine, version, request, response, name, faults);
     }
     return error;
 }

@@ -65,6 +65,7 @@ TRITONSERVER_Error *behave(const struct plant *plant, struct answer_faults *faul
     case EXIT: _exit((int)plant->status);
     case WRONG_OUTPUT: faults->is_wrong = true; break;
     case WRONG_SIZE: faults->has_wrong_size = true; break;
+    case WRONG_VERSION: faults->is_of_other_version = true; break;
     case RESPOND_TWICE: faults->is_sent_twice = true; break;
     case NEVER_RESPOND: faults->is_never_sent = true; break;
     default: break;

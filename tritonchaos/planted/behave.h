@@ -7,7 +7,7 @@
 
 /* What is done to the answer of an execution. */
 struct answer_faults {
-    bool is_wrong, has_wrong_size, is_sent_twice, is_never_sent;
+    bool is_wrong, has_wrong_size, is_of_other_version, is_sent_twice, is_never_sent;
 };
 
 /* Do it; the error of `fail`, else NULL. Some of them do not come back. */

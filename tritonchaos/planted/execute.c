@@ -24,7 +24,7 @@ static bool respond(const struct instance *instance, TRITONBACKEND_Request *requ
     TRITONBACKEND_Response *response = NULL;
     TRITONSERVER_Error *wrong = TRITONBACKEND_ResponseNew(&response, request);
     if (!wrong && !error)
-        wrong = answer_request(&instance->engine, request, response, faults);
+        wrong = answer_request(&instance->engine, instance->model->version, request, response, faults);
     if (response)
         forget(TRITONBACKEND_ResponseSend(response, RESPONSE_FINAL, error ? error : wrong));
     bool success = !error && !wrong;

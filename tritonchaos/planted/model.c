@@ -36,6 +36,8 @@ TRITONSERVER_Error *model_open(struct model *model, TRITONBACKEND_Model *handle)
     TRITONSERVER_Message *message = NULL;
     TRITONSERVER_Error *error = TRITONBACKEND_ModelName(handle, &model->name);
     if (!error)
+        error = TRITONBACKEND_ModelVersion(handle, &model->version);
+    if (!error)
         error = fetch_config(handle, &config, &message);
     if (!error)
         error = read_plants(model, &config);

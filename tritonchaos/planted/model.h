@@ -8,6 +8,7 @@
 
 struct model {
     const char *name; /* Triton's; as long as the model lives */
+    uint64_t version;
     struct plants plants;
     bool has_failed; /* one of its instances could not be initialised */
 };

@@ -38,6 +38,9 @@ static bool read_tensor(struct tensor *tensor, const struct json *json, int node
 {
     tensor->name = json_string(json, json_member(json, node, "name"));
     tensor->copies = json_string(json, json_member(json, node, "copies"));
+    char *gives = json_string(json, json_member(json, node, "gives"));
+    tensor->gives_version = gives && !strcmp(gives, "version");
+    free(gives);
     char *datatype = json_string(json, json_member(json, node, datatype_key));
     if (tensor->name && datatype)
         tensor->datatype = datatype_from_name(datatype);
@@ -86,8 +89,9 @@ bool model_io_from_engine(struct model_io *io, const struct json *engine, struct
         return false;
     for (size_t i = 0; i < io->outputs.count; i++) {
         const struct tensor *output = &io->outputs.items[i];
-        if (!output->copies || !find_tensor(&io->inputs, output->copies)) {
-            message_add(why, "output '%s' copies no input", output->name);
+        bool copies = output->copies && find_tensor(&io->inputs, output->copies);
+        if (!copies && !(output->gives_version && output->datatype == datatype_from_name("INT64"))) {
+            message_add(why, "output '%s' copies no input, nor is it an INT64 that gives the version", output->name);
             return false;
         }
     }

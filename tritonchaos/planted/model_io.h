@@ -12,6 +12,7 @@
 struct tensor {
     char *name;
     char *copies; /* engine outputs only: the input whose bytes it gives */
+    bool gives_version; /* engine outputs only, INT64: the version of the model */
     int datatype; /* TRITONSERVER_DataType */
     int64_t *dims;
     size_t dim_count;
@@ -29,7 +30,8 @@ struct model_io {
 
 /* Read a ModelConfig: keys "input", "output" with "name", "data_type", "dims". Free it also after false. */
 bool model_io_from_config(struct model_io *io, const struct json *config, struct message *why);
-/* Read engine.json: keys "inputs", "outputs" with "name", "datatype", "dims", outputs also "copies". */
+/* Read engine.json: keys "inputs", "outputs" with "name", "datatype", "dims", outputs also "copies"
+ * (an input) or "gives" ("version"). */
 bool model_io_from_engine(struct model_io *io, const struct json *engine, struct message *why);
 void model_io_free(struct model_io *io);
 

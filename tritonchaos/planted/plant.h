@@ -41,6 +41,7 @@ enum what {
     /* done to the answer of an execution */
     WRONG_OUTPUT,
     WRONG_SIZE,
+    WRONG_VERSION,
     RESPOND_TWICE,
     NEVER_RESPOND,
     WHAT_COUNT

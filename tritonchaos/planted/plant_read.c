@@ -27,6 +27,7 @@ static const struct {
     [EXIT] = {"exit", "STATUS"},
     [WRONG_OUTPUT] = {"wrong_output", ""},
     [WRONG_SIZE] = {"wrong_size", ""},
+    [WRONG_VERSION] = {"wrong_version", ""},
     [RESPOND_TWICE] = {"respond_twice", ""},
     [NEVER_RESPOND] = {"never_respond", ""},
 };

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from tritonchaos.plugins import Advice
-from tritonchaos.post_unload import CycleReading, is_flat, primary_metrics, settle_quantum
+from tritonchaos.post_unload import FLAT_AT_LEAST, CycleReading, is_flat, primary_metrics, settle_quantum
 from tritonchaos.schedule import Cycle, ScheduledPhase
 
 
@@ -17,7 +19,7 @@ class Ending:
     def __init__(self, phase: ScheduledPhase, uses_gpu: bool) -> None:
         self._phase = phase
         self._uses_gpu = uses_gpu
-        self._levels: dict[str, list[int]] = {}
+        self._levels: dict[str, deque[int]] = {}
         self._judged = 0
         self._start_number = 0
         self.cycles = 0
@@ -32,17 +34,17 @@ class Ending:
             self._start_number = reading.start_number
             self._levels.clear()
         for metric in primary_metrics(self._uses_gpu, reading.values):
-            self._levels.setdefault(metric, []).append(reading.values[metric])
+            self._levels.setdefault(metric, deque(maxlen=FLAT_AT_LEAST)).append(reading.values[metric])
         if self._judged < self._phase.at_least * self._cycles_per_count():
             return None
-        if self._phase.until == "verdict" and advice is not Advice.GO_ON:
+        if self._phase.until == "verdict" and advice is Advice.ENOUGH:
             return "verdict"
         return "flat" if self._phase.until == "flat" and self._is_flat() else None
 
     def _is_flat(self) -> bool:
         """All metrics that decide are flat; without any of them nothing is known to be."""
         return bool(self._levels) and all(
-            is_flat(levels, settle_quantum(metric)) for metric, levels in self._levels.items()
+            is_flat(list(levels), settle_quantum(metric)) for metric, levels in self._levels.items()
         )
 
     def _cycles_per_count(self) -> int:

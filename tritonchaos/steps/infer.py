@@ -166,10 +166,16 @@ class _Sender:
             reply, outputs = client.infer(
                 self.step.model, self.inputs, self.served.outputs, self.deadline_s, self.step.version, datatypes
             )
-            difference = None if outputs is None else first_mismatch(outputs, self.expected)
+            difference = None if outputs is None else first_mismatch(outputs, self._expected_of(reply))
             self.ended = [_Result(reply, outputs, difference)]
             if not self.ended[0].is_good:
                 return
+
+    def _expected_of(self, reply: Reply) -> Mapping[str, NDArray[Any]]:
+        """What the version must answer that was asked, or where the server chose, that answered by its own word."""
+        if not self.served.answers_by_version:
+            return self.expected
+        return self.served.expected(self.inputs, self.step.version or _version(reply))
 
     def result(self) -> _Result:
         """The last request's, which is the bad one if there is one."""

@@ -52,10 +52,15 @@ _LONGEST_TEXT: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """An expression of named tensors: names, numbers, arithmetic, comparisons and a few NumPy functions."""
+    """An expression of named tensors: names, numbers, arithmetic, comparisons and a few NumPy functions.
+
+    Attributes:
+        names: The tensors that it uses.
+    """
 
     text: str
     tree: ast.expr
+    names: frozenset[str]
 
     def evaluate(self, tensors: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         """Compute the value.
@@ -92,7 +97,7 @@ def parse_formula(text: str, names: Collection[str]) -> Formula:
             hint=f"allowed are {', '.join(sorted(names))}, numbers, + - * / // % **, comparisons and the functions "
             + ", ".join(FUNCTIONS),
         ) from error
-    return Formula(text, tree)
+    return Formula(text, tree, frozenset(_names(tree)))
 
 
 def _check(node: ast.expr, names: Collection[str]) -> None:
@@ -106,6 +111,12 @@ def _check(node: ast.expr, names: Collection[str]) -> None:
         return
     for part in _parts(node):
         _check(part, names)
+
+
+def _names(node: ast.expr) -> set[str]:
+    if isinstance(node, ast.Name):
+        return {node.id}
+    return set() if isinstance(node, ast.Constant) else set().union(*map(_names, _parts(node)))
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:

@@ -78,7 +78,7 @@ class OwnModel(ServedModel):
             for tensor in self.inputs
         }
 
-    def expected(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def expected(self, inputs: Mapping[str, NDArray[Any]], version: str = "") -> dict[str, NDArray[Any]]:
         """Give the outputs of the scenario's file; {} without one."""
         return dict(self.wanted)
 

@@ -34,10 +34,11 @@ WHATS: Final[Mapping[str, frozenset[str]]] = {
     "exit": frozenset({"status"}),
     "wrong_output": frozenset(),
     "wrong_size": frozenset(),
+    "wrong_version": frozenset(),
     "respond_twice": frozenset(),
     "never_respond": frozenset(),
 }
-_ONLY_ANSWERS: Final = frozenset({"wrong_output", "wrong_size", "respond_twice", "never_respond"})
+_ONLY_ANSWERS: Final = frozenset({"wrong_output", "wrong_size", "wrong_version", "respond_twice", "never_respond"})
 _REQUIRED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("host_bytes", "pinned_bytes", "device_bytes"), "bytes"),
     "sleep": "ms",

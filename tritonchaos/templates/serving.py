@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tritonchaos import native
 from tritonchaos.errors import TemplateError
+from tritonchaos.plugins import BuildsFiles
 from tritonchaos.shipped import shipped_folder
 from tritonchaos.templates.building import build_model_file, find_builder
+from tritonchaos.templates.building_in_place import is_build_source
 from tritonchaos.templates.formula import Formula, parse_formula
 from tritonchaos.templates.machine import Machine, foreign_plan, stands_in, unmet
 from tritonchaos.templates.template_file import (
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Machine", "ModelTemplate", "ServedModel", "Tensor", "find_template", "template_names"]
 
 _FILE: Final = "template.yaml"
+MODEL_VERSION: Final = "model_version"  # in expressions: the version that answers, shape [1]
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 # Triton finds a backend's entry points by name; everything else in the library stays ours.
 _BACKEND_FLAGS: Final = ("-fvisibility=hidden", *native.WARNINGS)
@@ -85,13 +88,27 @@ class ServedModel:
             for tensor in self.inputs
         }
 
-    def expected(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Compute what the model must answer, by output name; outputs without an expression are left out."""
+    def expected(self, inputs: Mapping[str, NDArray[Any]], version: str = "") -> dict[str, NDArray[Any]]:
+        """Compute what the model must answer, by output name.
+
+        Outputs without an expression are left out, and without a version those whose expression needs it.
+
+        Args:
+            version: Version of the model that is to answer.
+        """
+        import numpy
+
+        known = {**inputs, MODEL_VERSION: numpy.array([int(version)])} if version.isdecimal() else inputs
         return {
-            tensor.name: self.formulas[tensor.name].evaluate(inputs).astype(numpy_dtype(tensor.datatype), copy=False)
+            tensor.name: self.formulas[tensor.name].evaluate(known).astype(numpy_dtype(tensor.datatype), copy=False)
             for tensor in self.outputs
-            if tensor.name in self.formulas
+            if tensor.name in self.formulas and self.formulas[tensor.name].names <= known.keys()
         }
+
+    @property
+    def answers_by_version(self) -> bool:
+        """Say whether what it answers depends on the version that is asked."""
+        return any(MODEL_VERSION in formula.names for formula in self.formulas.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +160,15 @@ class ModelTemplate:
             skipped.append((name, why))
         raise self._none_left(machine, skipped)
 
-    def serve(self, model: str, parameters: Mapping[str, Any], variant: str) -> ServedModel:
+    def serve(
+        self, model: str, parameters: Mapping[str, Any], variant: str, place: BuildsFiles | None = None
+    ) -> ServedModel:
         """Make the model's files and build its backend, if it is ours.
 
         Args:
             model: Name of the model and its directory.
             variant: A variant that `choose_variant` gave.
+            place: Builds model files where the server will run; None: this Python builds them.
 
         Raises:
             TemplateError: A wrong parameter, one that has no effect in this variant, or something that cannot be built.
@@ -166,7 +186,10 @@ class ModelTemplate:
             template=self.name,
             variant=variant,
             needs_gpu="gpu" in entry.needs,
-            files={**dict(self._files(variant, {**values, "backend": entry.backend})), **self._built(variant, values)},
+            files={
+                **dict(self._files(variant, {**values, "backend": entry.backend})),
+                **self._built(variant, values, place),
+            },
             backends=_build_backend(entry),
             inputs=inputs,
             outputs=tuple(self._tensor(tensor, values) for tensor in self.read.outputs),
@@ -195,11 +218,11 @@ class ModelTemplate:
         if missing is not None or entry.build is None:
             return missing
         try:
-            return foreign_plan(find_builder(self.folder / entry.build), machine)
+            return foreign_plan(find_builder(self.folder / entry.build, machine.place), machine)
         except TemplateError as error:
             return error.message.splitlines()[-1]
 
-    def _built(self, variant: str, values: Mapping[str, Any]) -> dict[str, Path]:
+    def _built(self, variant: str, values: Mapping[str, Any], place: BuildsFiles | None) -> dict[str, Path]:
         """Build the variant's model file, in version directory 1."""
         entry = self.read.variants[variant]
         if entry.build is None or entry.file is None:
@@ -209,7 +232,7 @@ class ModelTemplate:
             for name, parameter in self.read.parameters.items()
             if variant in parameter.only or not parameter.only
         }
-        return {f"1/{entry.file}": build_model_file(self.folder / entry.build, entry.file, used).file}
+        return {f"1/{entry.file}": build_model_file(self.folder / entry.build, entry.file, used, place).file}
 
     def _none_left(self, machine: Machine, skipped: Sequence[tuple[str, str]]) -> TemplateError:
         why = "".join(f"\n  {name}: {reason}" for name, reason in skipped)
@@ -231,7 +254,7 @@ class ModelTemplate:
         return Tensor(entry.name, datatype, tuple(dims))
 
     def _formulas(self) -> dict[str, Formula]:
-        names = [tensor.name for tensor in self.read.inputs]
+        names = [*(tensor.name for tensor in self.read.inputs), MODEL_VERSION]
         return {
             output.name: parse_formula(output.expected, names)
             for output in self.read.outputs
@@ -241,11 +264,13 @@ class ModelTemplate:
     def _files(self, variant: str, values: Mapping[str, Any]) -> Iterator[tuple[str, bytes | Path]]:
         """Yield the folder's own files, then those of the variant's folder, which are laid over them."""
         own = {self.folder / _FILE, *(self.folder / name for name in (*self.read.variants, "__pycache__"))}
-        own |= {self.folder / entry.build for entry in self.read.variants.values() if entry.build}
+        scripts = [self.folder / entry.build for entry in self.read.variants.values() if entry.build]
         for root in (self.folder, self.folder / variant):
             for path in sorted(root.rglob("*")):
                 inside = path.relative_to(root)
                 if path.is_dir() or "__pycache__" in inside.parts or (root / inside.parts[0]) in own:
+                    continue
+                if any(is_build_source(path, script) for script in scripts):
                     continue
                 content = render(path.read_text("utf-8"), path, self.read, values) if is_rendered(path) else None
                 yield inside.as_posix(), path if content is None else content.encode()
