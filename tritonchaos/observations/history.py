@@ -11,12 +11,17 @@ from tritonchaos.observations.replies import Arm, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class PhaseFacts:
-    """A phase as scheduled: its name, arm (None: coin-ordered pairs or plain steps) and kind ("cycles" or "steps")."""
+    """A phase as scheduled: its name, arm (None: coin-ordered pairs or plain steps) and kind ("cycles" or "steps").
+
+    Attributes:
+        amplify: Its cycles may do their steps more than once before they are read.
+    """
 
     name: str
     arm: Arm | None
     kind: str
     at_most: int
+    amplify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,11 @@ class RunFacts:
     accept_known: bool = False
     calibration: str = ""
 
+    @property
+    def amplified(self) -> frozenset[str]:
+        """Names of the phases with `amplify`."""
+        return frozenset(phase.name for phase in self.phases if phase.amplify)
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -66,6 +76,7 @@ class History:
         samples: Metric -> (t_ns, value) pairs of the sampling thread, shape [samples, 2]; may be read lazily.
         log: The bytes of server.log, or b"" where it is missing.
         interrupted: The user ended the run, or it has no proper end (it was killed).
+        scenario_text: The scenario as run, or "" where it is missing.
     """
 
     facts: RunFacts
@@ -73,6 +84,7 @@ class History:
     samples: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     log: bytes = b""
     interrupted: bool = False
+    scenario_text: str = ""
 
     def of(self, kind: type[EventT]) -> Iterator[EventT]:
         """Yield the events of one kind, in order."""

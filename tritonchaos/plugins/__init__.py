@@ -16,11 +16,12 @@ from tritonchaos.plugins.registry import (
     MissingPlugin,
     Registry,
 )
-from tritonchaos.plugins.reporters import Recorder, Reporter
+from tritonchaos.plugins.reporters import Recorder, Reporter, ReportsSets, choose_reporters
 from tritonchaos.plugins.samplers import Group, HasCapacities, Sampler, SampleScope
 from tritonchaos.plugins.steps import Readings, ServerControl, Step, Workbench, needs_of, ways_of
 from tritonchaos.plugins.targets import (
     ABILITIES,
+    BuildsFiles,
     HasAbilities,
     HasOwnModels,
     HasProcesses,
@@ -52,6 +53,7 @@ __all__ = [
     "HasOwnModels",
     "HasProcesses",
     "HasRepositoryPlace",
+    "BuildsFiles",
     "HasStacks",
     "Killable",
     "LaunchSpec",
@@ -64,6 +66,7 @@ __all__ = [
     "Recorder",
     "Registry",
     "Reporter",
+    "ReportsSets",
     "RepositoryPlace",
     "RunningServer",
     "SAMPLERS",
@@ -81,6 +84,7 @@ __all__ = [
     "Watches",
     "Workbench",
     "abilities_of",
+    "choose_reporters",
     "load_plugins",
     "needs_of",
     "ways_of",
