@@ -13,7 +13,7 @@ from tritonchaos.reproducing.claims import seen_of
 from tritonchaos.reproducing.course import Part, plain_expectation
 from tritonchaos.reproducing.model_files import ModelFiles
 from tritonchaos.reproducing.program.expecting import unmet
-from tritonchaos.reproducing.program.judging import amount
+from tritonchaos.reproducing.program.sizes import amount
 from tritonchaos.reproducing.recorded import Recorded
 from tritonchaos.summary import TableBlock, TableRow
 from tritonchaos.verdict import Finding
