@@ -240,6 +240,11 @@ def see_all(test: GrowthTest, values: Iterable[int]) -> GrowthState:
     return test.state
 
 
+def see_test(test: GrowthTest, values: Iterable[int]) -> GrowthTest:
+    see_all(test, values)
+    return test
+
+
 def test_stable_is_kept_over_one_step_and_taken_back_over_two():
     flat = [0] * 60
     assert see_all(device(), [*flat, *[2 * MIB] * 5]).verdict is STABLE
@@ -272,6 +277,43 @@ def test_the_verdict_does_not_depend_on_the_level(base, pages):
     values = [4096 * page for page in pages]
     shifted = [base + value for value in values]
     assert feed(host(), [], values) == feed(host(), [], shifted)
+
+
+# --- more loads per reading ----------------------------------------------------------------------
+
+
+def amplify(leak_per_load: int, page: int = 2 * MIB, cycles: int = 200) -> tuple[GrowthState, list[int]]:
+    """Double the loads per cycle up to 32 when the test asks for it; memory is taken in whole pages."""
+    test, loads, total, used = GrowthTest(page), 1, 0, []
+    for _ in range(cycles):
+        total += loads
+        used.append(loads)
+        if test.see(total * leak_per_load // page * page, TREATMENT, loads).verdict is not INCONCLUSIVE:
+            break
+        if loads < 32 and test.wants_more_loads:
+            loads *= 2
+    return test.state, used
+
+
+def test_loads_are_doubled_after_12_flat_cycles_and_stable_waits_for_44_at_the_most():
+    state, used = amplify(0)
+    assert state.verdict is STABLE
+    assert [used.count(loads) for loads in (2, 4, 8, 16)] == [12, 12, 12, 12]
+    assert 44 <= used.count(32) <= 48
+    assert state.excluded_bytes_per_cycle == pytest.approx(0.2 * MIB / 32, rel=0.1)
+
+
+@pytest.mark.parametrize("leak_per_load", [4 * KIB, 40 * KIB, 100 * KIB, 2 * MIB])
+def test_a_leak_far_below_a_page_per_load_is_found_and_stated_per_load(leak_per_load):
+    state, _ = amplify(leak_per_load)
+    assert state.verdict is LEAK
+    assert state.interval[0] <= leak_per_load <= state.interval[1]
+    assert state.bytes_per_cycle == pytest.approx(leak_per_load, rel=0.2)
+
+
+def test_a_growing_series_asks_for_no_more_loads():
+    assert not see_test(device(), climb(0, 20, 2 * MIB)).wants_more_loads
+    assert see_test(device(), [0] * 15).wants_more_loads
 
 
 # --- which cycles are fed ------------------------------------------------------------------------

@@ -33,10 +33,14 @@ class JudgedSeries:
 
     Args:
         metric: Name with unit, such as "host_private_bytes".
+        amplified: The cycles of a phase repeat their loads 1, 2, 4 ... times before the reading. How many times is
+            taken from `CycleReading.loads`, against that of the phase's first judged cycle.
     """
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, amplified: bool = False) -> None:
         self.metric = metric
+        self.amplified = amplified
+        self._first_loads: dict[str, int] = {}
         self._values = array("q")  # 9 bytes a cycle, with its arm; a run may have a hundred thousand
         self._arms = bytearray()
         self._begins: list[int] = []  # where the values of each start of the server begin
@@ -69,6 +73,11 @@ class JudgedSeries:
         if self._earlier and self._test.treatment_cycles == 0:
             return self._earlier
         return ask(self._test)
+
+    @property
+    def wants_more_loads(self) -> bool:
+        """Whether 12 treatment cycles were flat at the present number of loads, so that more loads would show more."""
+        return self._test is not None and self._test.wants_more_loads
 
     def excluded_so_far(self) -> float | None:
         """Return the smallest leak, in bytes per cycle, that the last start's cycles would have shown, if any."""
@@ -150,4 +159,8 @@ class JudgedSeries:
             self._last_treated = len(self._values)
         self._arms.append(_ARMS.index(reading.arm))
         self._values.append(value - self._taken_off)
-        self._test.see(value - self._taken_off, reading.arm)
+        self._test.see(value - self._taken_off, reading.arm, self._times(reading))
+
+    def _times(self, reading: CycleReading) -> int:
+        first = self._first_loads.setdefault(reading.phase, reading.loads)
+        return max(1, reading.loads // first) if self.amplified and first else 1

@@ -10,7 +10,7 @@ from typing import Final
 
 from tritonchaos.growth import rules
 from tritonchaos.growth.cleaning import clean
-from tritonchaos.growth.stable import excluded_rate, stable_rule
+from tritonchaos.growth.stable import FLAT_BEFORE_DOUBLING, excluded_rate, flat_cycles, stable_rule
 from tritonchaos.growth.steps import find_steps
 from tritonchaos.growth.trial import Trial
 from tritonchaos.growth.wording import describe_shape, what_is_missing
@@ -21,6 +21,7 @@ from tritonchaos.post_unload import Channel
 # when the series has grown by another 25th, which keeps the cost of a long run proportional to its length.
 _EVERY_READING_UP_TO: Final = 60
 _SHARE: Final = 25
+_ARMS: Final = tuple(Arm)
 
 
 class Growth(str, Enum):
@@ -92,19 +93,36 @@ class GrowthTest:
         self.latest = GrowthState(Growth.INCONCLUSIVE, reason="no treatment cycle was judged")
         self.treatment_cycles = 0
         self._readings = array("q")  # 8 bytes a cycle; a run may have a hundred thousand
-        self._arms: list[Arm] = []
+        self._arms = bytearray()  # index in the enumeration of arms
+        self._loads = array("H")
         self._stable_at = 0
         self._judged_up_to = 0
 
-    def see(self, value: int, arm: Arm) -> GrowthState:
-        """Take the next post-unload reading; return what was found when the series was last judged."""
+    def see(self, value: int, arm: Arm, loads: int = 1) -> GrowthState:
+        """Take the next post-unload reading; return what was found when the series was last judged.
+
+        Args:
+            value: What is in use once the cycle's models are gone, in bytes (objects for counts).
+            arm: Arm of the cycle.
+            loads: How many times the cycle did what a cycle does before this reading. Rates are stated per load, and
+                STABLE waits for flat cycles at the highest number.
+        """
         self._readings.append(value)
-        self._arms.append(arm)
+        self._loads.append(loads)
+        self._arms.append(_ARMS.index(arm))
         self.treatment_cycles += arm is Arm.TREATMENT
         number = len(self._readings)
         if number <= _EVERY_READING_UP_TO or number >= self._judged_up_to + self._judged_up_to // _SHARE:
             self._judge()
         return self.latest
+
+    @property
+    def wants_more_loads(self) -> bool:
+        """Whether 12 treatment cycles were flat at the present number of loads, so that more loads would show more."""
+        if self.state.verdict is Growth.LEAK or not self.treatment_cycles:
+            return False
+        trial = self._trial(list(self._readings), self._all_arms())
+        return not trial.series.is_too_noisy and flat_cycles(trial) >= FLAT_BEFORE_DOUBLING
 
     @property
     def state(self) -> GrowthState:
@@ -116,19 +134,22 @@ class GrowthTest:
     def _judge(self) -> None:
         self._judged_up_to = len(self._readings)
         if self.treatment_cycles:
-            self.latest = self._next_state(self._trial(list(self._readings), self._arms))
+            self.latest = self._next_state(self._trial(list(self._readings), self._all_arms()))
 
     def excluded_so_far(self) -> float | None:
         """Return the smallest leak, in bytes per cycle, that the cycles up to now would have shown; None: any may be.
 
         May be called from another thread while readings come in.
         """
-        arms = self._arms[:]  # an arm is added after its reading, so that there is a reading for each
+        arms = self._all_arms()  # an arm is added after its reading, so that there is a reading for each
         if Arm.TREATMENT not in arms:
             return None
         trial = self._trial(list(self._readings[: len(arms)]), arms)
         rate = excluded_rate(trial)
         return rate if math.isfinite(rate) and not trial.series.is_too_noisy else None
+
+    def _all_arms(self) -> list[Arm]:
+        return [_ARMS[code] for code in bytes(self._arms)]
 
     def _trial(self, readings: list[int], arms: list[Arm]) -> Trial:
         series = clean(readings, self.quantum, self.channel)
@@ -140,7 +161,7 @@ class GrowthTest:
             planned_share=self.planned_share,
             arms=arms,
             series=series,
-            stairs=find_steps(series, arms, self.interleaved),
+            stairs=find_steps(series, arms, self._loads[: len(arms)], self.interleaved),
         )
 
     def _next_state(self, trial: Trial) -> GrowthState:

@@ -15,6 +15,7 @@ BETA: Final = 0.01  # chance that STABLE misses a leak of the rate that it exclu
 _FLAT_CYCLES: Final = 44  # a leak in 1 of 10 cycles passes 44 in a row with chance 0.9**44 = BETA
 _SLOW_BETA: Final = 0.002  # the same for slow growth, which is looked at anew after each cycle: 1 % over a run
 _BISECTIONS: Final = 40
+FLAT_BEFORE_DOUBLING: Final = 12  # flat cycles after which more loads per cycle would show more
 
 
 def stable_rule(trial: Trial) -> str | None:
@@ -25,13 +26,16 @@ def stable_rule(trial: Trial) -> str | None:
 
 
 def flat_cycles(trial: Trial) -> int:
-    """Return for how many treatment cycles, up to now, growth stayed below one believable step."""
+    """Return for how many treatment cycles, up to now and at the present number of loads, growth was below a step."""
     stairs, floor, limit = trial.stairs, trial.series.floor, trial.series.step
     top = floor[stairs.known_to - 1]
     begin = stairs.known_to - 1
     while begin > stairs.start and top - floor[begin - 1] < limit:
         begin -= 1
-    return stairs.now - stairs.clock[begin]
+    present = stairs.loads[stairs.known_to - 1]
+    while begin < stairs.known_to - 1 and stairs.loads[begin + 1] != present:
+        begin += 1
+    return (stairs.now - stairs.clock[begin]) // present
 
 
 def flat_cycles_needed(trial: Trial) -> int:
@@ -57,7 +61,8 @@ def _periods(trial: Trial) -> list[int]:
     Host pages add up to a step every now and then: gaps between steps count only from step to step, and where such
     steps at such gaps would be more than the rate that 44 flat cycles exclude. Rises of a whole step at once always do.
     """
-    between = gaps(trial.steps)
+    loads = trial.stairs.loads[trial.stairs.known_to - 1]
+    between = [gap // loads for gap in gaps(trial.steps)]
     if trial.channel is not Channel.HOST:
         return between
     excluded = trial.series.step * (1 - BETA ** (1 / _FLAT_CYCLES))
@@ -77,7 +82,7 @@ def _is_flat(trial: Trial) -> bool:
     cycles = flat_cycles(trial)
     if cycles < flat_cycles_needed(trial):
         return False
-    begin = trial.stairs.now - cycles
+    begin = trial.stairs.now - cycles * trial.stairs.loads[trial.stairs.known_to - 1]
     known = zip(trial.series.smooth[: trial.stairs.known_to], trial.stairs.clock, strict=False)
     flat = [value for value, clock in known if clock >= begin]
     middle = len(flat) // 2
@@ -91,7 +96,8 @@ def _excluded_by_flat_cycles(trial: Trial) -> float:
     times the smallest step that would have been seen.
     """
     cycles = flat_cycles(trial)
-    return trial.series.step * (1 - BETA ** (1 / cycles)) if cycles else math.inf
+    loads = trial.stairs.loads[trial.stairs.known_to - 1]
+    return trial.series.step * (1 - BETA ** (1 / cycles)) / loads if cycles else math.inf
 
 
 # --- slow ----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ class FloorStep:
 
     Attributes:
         cycle: Index in the series.
-        clock: Treatment cycles since the start of the series, this one included.
+        clock: Loads on treatment cycles since the start of the series, this cycle's included.
         size: Rise above the level of the step before, in bytes.
         arm: Arm of that cycle.
     """
@@ -37,7 +37,8 @@ class Staircase:
     Attributes:
         start: Index of the cycle from whose level growth is counted.
         known_to: Number of cycles whose floor is trusted.
-        clock: Treatment cycles since the start up to each cycle, shape [cycles].
+        clock: Loads on treatment cycles since the start up to each cycle, shape [cycles].
+        loads: Loads of each cycle, shape [cycles].
         steps: Believed steps on both arms.
         falls: Number of believed falls, when they make a sawtooth; else 0.
     """
@@ -45,12 +46,13 @@ class Staircase:
     start: int
     known_to: int
     clock: tuple[int, ...]
+    loads: Sequence[int]
     steps: tuple[FloorStep, ...]
     falls: int
 
     @property
     def now(self) -> int:
-        """Treatment cycles from the start to the last trusted cycle."""
+        """Loads on treatment cycles from the start to the last trusted cycle."""
         return self.clock[self.known_to - 1] if self.known_to > self.start else 0
 
     def on(self, arm: Arm) -> list[FloorStep]:
@@ -65,7 +67,7 @@ def control_block(arms: Sequence[Arm], interleaved: bool) -> int:
     return arms.index(Arm.TREATMENT)
 
 
-def find_steps(series: CleanSeries, arms: Sequence[Arm], interleaved: bool) -> Staircase:
+def find_steps(series: CleanSeries, arms: Sequence[Arm], loads: Sequence[int], interleaved: bool) -> Staircase:
     """Find where the floor rose.
 
     Growth counts from the third cycle of a series, or from the second treatment cycle after a control block: what is
@@ -73,17 +75,20 @@ def find_steps(series: CleanSeries, arms: Sequence[Arm], interleaved: bool) -> S
 
     Args:
         arms: Arm of each cycle, shape [cycles].
+        loads: Loads of each cycle, shape [cycles].
         interleaved: Control and treatment cycles alternate in coin-ordered pairs.
     """
     block = control_block(arms, interleaved)
     start = min(block + 1 if block else _SINGLE_ARM_START, len(arms) - 1)
-    clock = tuple(accumulate(int(arm is Arm.TREATMENT and at > start) for at, arm in enumerate(arms)))
+    counts = (arm is Arm.TREATMENT and at > start for at, arm in enumerate(arms))
+    clock = tuple(accumulate(load * counted for load, counted in zip(loads, counts, strict=True)))
     falls = _falls(series, start)
     known_to = falls[-1] if falls else max(len(arms) - series.tail, start + 1)
     return Staircase(
         start=start,
         known_to=known_to,
         clock=clock,
+        loads=loads,
         steps=tuple(_rises(series, arms, clock, start, known_to)),
         falls=len(falls),
     )
