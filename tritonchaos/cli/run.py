@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tritonchaos.cli.options import Json, Plugins, RunsFolder
+from tritonchaos.cli.options import Json, Plugins, Reports, RunsFolder
 
 if TYPE_CHECKING:
     from tritonchaos.overriding import Overrides
@@ -85,6 +85,7 @@ def run_command(
     fail_fast: Annotated[bool, _FAIL_FAST] = False,
     accept_known: Annotated[bool, _KNOWN] = False,
     dry_run: Annotated[bool, _DRY] = False,
+    report: Reports = None,
     json: Json = False,
     plugin: Plugins = None,
 ) -> None:
@@ -116,6 +117,7 @@ def run_command(
         template_folders=tuple(templates or ()),
         accept_known=accept_known,
         max_time_s=_seconds(max_time),
+        reports=tuple(report or ()),
     )
     if dry_run:
         _print_schedules(scenarios, overrides, model_repository, plugin or ())

@@ -64,6 +64,7 @@ class History:
         samples: Metric -> (t_ns, value) pairs of the sampling thread, shape [samples, 2]; may be read lazily.
         log: The bytes of server.log, or b"" where it is missing.
         interrupted: The user ended the run, or it has no proper end (it was killed).
+        scenario_text: The scenario as run, or "" where it is missing.
     """
 
     facts: RunFacts
@@ -71,6 +72,7 @@ class History:
     samples: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     log: bytes = b""
     interrupted: bool = False
+    scenario_text: str = ""
 
     def of(self, kind: type[EventT]) -> Iterator[EventT]:
         """Yield the events of one kind, in order."""

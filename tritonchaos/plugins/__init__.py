@@ -16,7 +16,7 @@ from tritonchaos.plugins.registry import (
     MissingPlugin,
     Registry,
 )
-from tritonchaos.plugins.reporters import Recorder, Reporter
+from tritonchaos.plugins.reporters import Recorder, Reporter, ReportsSets, choose_reporters
 from tritonchaos.plugins.samplers import Group, HasCapacities, Sampler, SampleScope
 from tritonchaos.plugins.steps import Readings, ServerControl, Step, Workbench, needs_of, ways_of
 from tritonchaos.plugins.targets import (
@@ -64,6 +64,7 @@ __all__ = [
     "Recorder",
     "Registry",
     "Reporter",
+    "ReportsSets",
     "RepositoryPlace",
     "RunningServer",
     "SAMPLERS",
@@ -81,6 +82,7 @@ __all__ = [
     "Watches",
     "Workbench",
     "abilities_of",
+    "choose_reporters",
     "load_plugins",
     "needs_of",
     "ways_of",
