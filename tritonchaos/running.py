@@ -152,7 +152,7 @@ def _broke_off(begun: _Begun, folder: Path) -> Iterator[None]:
 
 def _watch(facts: RunFacts) -> Watch | None:
     watches = find_watch(build_checkers(facts.checks))
-    return watches.watch(facts.uses_gpu, facts.metrics) if watches else None
+    return watches.watch(facts.uses_gpu, facts.metrics, facts.amplified) if watches else None
 
 
 @contextmanager
@@ -227,7 +227,7 @@ def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path,
         uses_gpu=any(model.needs_gpu for model in chosen.models.values()),
         unavailable={},
         sample_count=scenario.sample.count,
-        phases=tuple(PhaseFacts(p.name, p.arm, p.kind, p.at_most) for p in schedule.phases),
+        phases=tuple(PhaseFacts(p.name, p.arm, p.kind, p.at_most, p.amplify) for p in schedule.phases),
         checks=tuple((check.name, dict(check.fields)) for check in scenario.check),
         known=tuple(dict(entry) for entry in scenario.known_entries()),
         metrics=tuple(scenario.sample.metrics),

@@ -11,12 +11,17 @@ from tritonchaos.observations.replies import Arm, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class PhaseFacts:
-    """A phase as scheduled: its name, arm (None: coin-ordered pairs or plain steps) and kind ("cycles" or "steps")."""
+    """A phase as scheduled: its name, arm (None: coin-ordered pairs or plain steps) and kind ("cycles" or "steps").
+
+    Attributes:
+        amplify: Its cycles may do their steps more than once before they are read.
+    """
 
     name: str
     arm: Arm | None
     kind: str
     at_most: int
+    amplify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,11 @@ class RunFacts:
     known: tuple[Mapping[str, str], ...] = ()
     metrics: tuple[str, ...] = ()
     accept_known: bool = False
+
+    @property
+    def amplified(self) -> frozenset[str]:
+        """Names of the phases with `amplify`."""
+        return frozenset(phase.name for phase in self.phases if phase.amplify)
 
 
 @dataclass(frozen=True, slots=True)
