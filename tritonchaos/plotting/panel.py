@@ -141,7 +141,7 @@ def _title(curve: Curve) -> str:
 
 def _amount(curve: Curve) -> str:
     line = curve.line
-    if line is None:
+    if line is None:  # none is drawn of rates per load
         return ""
     if not line.is_growth:
         return f"(a leak of {amount_text(curve.metric, line.per_cycle)} per cycle would have been found)"
