@@ -95,8 +95,8 @@ def _assessment(assessments: Sequence[Assessment], metric: str) -> Assessment | 
 def _line(
     read: Sequence[tuple[int, TableRow]], metric: str, assessment: Assessment | None, findings: Sequence[Finding]
 ) -> Line | None:
-    found = (f for f in findings if f.metric == metric and f.bytes_per_cycle is not None and f.per == "cycle")
-    finding = next(found, None)
+    of_metric = (f for f in findings if f.metric == metric and f.per == "cycle")
+    finding = next((f for f in of_metric if f.bytes_per_cycle is not None), None)
     if finding is not None and finding.bytes_per_cycle is not None:
         arm = (finding.position.arm if finding.position else None) or Arm.TREATMENT
         low, high = finding.interval_bytes_per_cycle or (finding.bytes_per_cycle, finding.bytes_per_cycle)
