@@ -21,6 +21,7 @@ from tritonchaos.plugins.samplers import Group, HasCapacities, Sampler, SampleSc
 from tritonchaos.plugins.steps import Readings, ServerControl, Step, Workbench, needs_of, ways_of
 from tritonchaos.plugins.targets import (
     ABILITIES,
+    BuildsFiles,
     HasAbilities,
     HasOwnModels,
     HasProcesses,
@@ -52,6 +53,7 @@ __all__ = [
     "HasOwnModels",
     "HasProcesses",
     "HasRepositoryPlace",
+    "BuildsFiles",
     "HasStacks",
     "Killable",
     "LaunchSpec",

@@ -167,6 +167,28 @@ class HasOwnModels(Protocol):
 
 
 @runtime_checkable
+class BuildsFiles(Protocol):
+    """A target that builds model files where its server will run, by a process that ends before the server starts."""
+
+    def build_place(self) -> str:
+        """What a built file depends on beside its script and parameters, such as "sha256:… GPU-uuid"."""
+
+    def run_to_build(self, folder: Path, command: Sequence[str], deadline_s: float) -> tuple[int | None, str]:
+        """Run a command there, with the GPUs that the server will get, and wait for its end.
+
+        Args:
+            folder: Absolute path of a folder that it may write, under the same path there.
+
+        Returns:
+            Its exit code (minus the signal number after a signal; None: it was ended at the deadline), and what it
+            printed.
+
+        Raises:
+            TargetError: It could not be run.
+        """
+
+
+@runtime_checkable
 class MayVanish(Protocol):
     """A target that can see that its server has ended, but not with which exit code."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonchaos.plugins import REPORTERS
+from tritonchaos.reporters.attachments import attachments
 from tritonchaos.summary import (
     Case,
     FinishedEntry,
@@ -65,17 +66,17 @@ def _suite(entry: FinishedEntry, out: Path) -> TestSuite:
         suite.timestamp = _stamp(entry.run.history.facts.started_utc)
         for name, value in _properties(entry.run):
             suite.add_property(_text(name), _text(value))
-    attachments = tuple(_attachments(entry, out))
-    for name in attachments:
+    beside = tuple(name for name, _ in attachments(entry, out))
+    for name in beside:
         suite.add_property("attachment", _text(name))
     took_s = duration_s(entry.run) if entry.run is not None else 0.0
     cases = entry.cases()
     # The cases are judged together from one recording, so the first of them has all the time.
-    suite.add_testcases([_case(entry, case, 0.0 if n else took_s, attachments) for n, case in enumerate(cases)])
+    suite.add_testcases([_case(entry, case, 0.0 if n else took_s, beside) for n, case in enumerate(cases)])
     return suite
 
 
-def _case(entry: FinishedEntry, case: Case, took_s: float, attachments: tuple[str, ...]) -> TestCase:
+def _case(entry: FinishedEntry, case: Case, took_s: float, beside: tuple[str, ...]) -> TestCase:
     from junitparser import Error, Failure, Skipped, TestCase
 
     shown = TestCase(_text(case.name), _text(f"tritonchaos.{entry.title}"), round(took_s, 3))
@@ -87,7 +88,7 @@ def _case(entry: FinishedEntry, case: Case, took_s: float, attachments: tuple[st
     said = [] if case.outcome in kinds else [case.message, *case.lines]
     if case.outcome in (Outcome.FAILED, Outcome.ERROR):
         # This is how the JUnit Attachments plug-in of Jenkins and GitLab's "Unit test reports" name a file.
-        said += [f"[[ATTACHMENT|{name}]]" for name in attachments]
+        said += [f"[[ATTACHMENT|{name}]]" for name in beside]
     if said:
         shown.system_out = _text("\n".join(said))
     return shown
@@ -101,13 +102,6 @@ def _properties(run: FinishedRun) -> Iterator[tuple[str, str]]:
     yield from ((f"target.{name}", str(value)) for name, value in results["target"].items())
     yield from ((f"variant.{model}", variant) for model, variant in results["variants"].items())
     yield from ((f"finding.{finding.id}", without_folders(finding.title)) for finding in run.verdict.findings)
-
-
-def _attachments(entry: FinishedEntry, out: Path) -> Iterator[str]:
-    folder = Path(entry.folder)
-    for name in ("report.html", "report.md", "results.json", "server.log"):
-        if (out / folder / name).is_file():
-            yield (folder / name).as_posix()
 
 
 def _stamp(started_utc: str) -> str:

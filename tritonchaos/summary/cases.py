@@ -60,7 +60,7 @@ def _whole(run: FinishedRun) -> Case:
         return Case("run", Outcome.ERROR, "the run was interrupted, or it was killed", "unknown", (run.headline,))
     if not any(assessment.counts for assessment in run.verdict.assessments):
         return Case("run", Outcome.ERROR, "nothing was judged", "unknown", (run.headline,))
-    return Case("run", Outcome.PASSED, run.headline)
+    return Case("run", Outcome.PASSED, f"it came to its end; {run.headline}")
 
 
 def _case(assessment: Assessment, accept_known: bool) -> Case:
