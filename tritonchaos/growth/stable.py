@@ -62,7 +62,7 @@ def _periods(trial: Trial) -> list[int]:
     steps at such gaps would be more than the rate that 44 flat cycles exclude. Rises of a whole step at once always do.
     """
     loads = trial.stairs.loads[trial.stairs.known_to - 1]
-    between = [gap // loads for gap in gaps(trial.steps)]
+    between = [max(gap // loads, 1) for gap in gaps(trial.steps)]
     if trial.channel is not Channel.HOST:
         return between
     excluded = trial.series.step * (1 - BETA ** (1 / _FLAT_CYCLES))

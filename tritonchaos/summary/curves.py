@@ -95,12 +95,13 @@ def _assessment(assessments: Sequence[Assessment], metric: str) -> Assessment | 
 def _line(
     read: Sequence[tuple[int, TableRow]], metric: str, assessment: Assessment | None, findings: Sequence[Finding]
 ) -> Line | None:
-    finding = next((f for f in findings if f.metric == metric and f.bytes_per_cycle is not None), None)
+    of_metric = (f for f in findings if f.metric == metric and f.per == "cycle")
+    finding = next((f for f in of_metric if f.bytes_per_cycle is not None), None)
     if finding is not None and finding.bytes_per_cycle is not None:
         arm = (finding.position.arm if finding.position else None) or Arm.TREATMENT
         low, high = finding.interval_bytes_per_cycle or (finding.bytes_per_cycle, finding.bytes_per_cycle)
         return _through(_judged(read, arm), metric, arm, (finding.bytes_per_cycle, low, high), is_growth=True)
-    excluded = assessment.excluded_bytes_per_cycle if assessment else None
+    excluded = assessment.excluded_bytes_per_cycle if assessment and assessment.per == "cycle" else None
     if excluded is None:
         return None
     return _through(_judged(read, Arm.TREATMENT), metric, Arm.TREATMENT, (excluded,) * 3, is_growth=False)

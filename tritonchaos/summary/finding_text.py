@@ -33,12 +33,16 @@ def _facts(finding: Finding) -> Iterator[str]:
 
 
 def growth_text(finding: Finding) -> str:
-    """Print the growth of a finding: "1 MiB per cycle (95 % interval 512 KiB to 1.5 MiB)"."""
+    """Print the growth of a finding: "1 MiB per cycle (95 % interval 512 KiB to 1.5 MiB), 0.25 of a loaded model"."""
     amount = amount_text(finding.metric, finding.bytes_per_cycle or 0)
     if finding.interval_bytes_per_cycle is None:
-        return f"{amount} per cycle"
+        return f"{amount} per {finding.per}{_in_models(finding)}"
     low, high = (amount_text(finding.metric, bound) for bound in finding.interval_bytes_per_cycle)
-    return f"{amount} per cycle (95 % interval {low} to {high})"
+    return f"{amount} per {finding.per} (95 % interval {low} to {high}){_in_models(finding)}"
+
+
+def _in_models(finding: Finding) -> str:
+    return "" if finding.footprints is None else f", {finding.footprints:.2g} of a loaded model"
 
 
 def amount_text(metric: str | None, number: float) -> str:

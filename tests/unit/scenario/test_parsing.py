@@ -326,6 +326,16 @@ REFUSED = {
         "phases[0].cycles.until: found verdict with no such check",
         "exactly one check that can end a phase: one of memory_growth",
     ),
+    "amplify without a check that can say what is flat": (
+        HEAD + "check: [plain]\nphases: [{phase: p, cycles: 3, amplify: true, each: [settle]}]\n",
+        "phases[0].amplify: found amplify with no such check",
+    ),
+    "amplify until flat": (
+        one("cycles: {at_most: 3, until: flat}, amplify: true, each: [settle]"),
+        "phases[0].amplify: found amplify with until: flat",
+    ),
+    "amplify of plain steps": (one("steps: [settle], amplify: true"), "phases[0].amplify: found amplify beside steps"),
+    "amplify is no number": (one("cycles: 3, amplify: 3, each: [settle]"), "amplify: found 3, expected true or false"),
     "more than until": (
         one("cycles: {at_least: 2, at_most: 3}, each: [settle]"),
         "found no key 'until'",
@@ -537,7 +547,6 @@ LATER = {
     "ledger": "ledger: {}\n" + ONE_PHASE,
     "localise": "localise: yes\n" + ONE_PHASE,
     "measure": "measure: []\n" + ONE_PHASE,
-    "amplify": "phases: [{phase: p, steps: [settle], amplify: 3}]\n",
     "gap": "phases: [{phase: p, steps: [settle], gap: 3}]\n",
 }
 
