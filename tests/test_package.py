@@ -29,6 +29,8 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
         assert f"tritonchaos/shipped_data/scenarios/{scenario.name}" in names
     for source in (ROOT / "tritonchaos" / "planted").glob("*.[ch]"):
         assert f"tritonchaos/planted/{source.name}" in names
+    for part in ("page.css", "page.js", "charts.js", "vendor/uPlot.iife.min.js", "vendor/uPlot.LICENSE"):
+        assert f"tritonchaos/html_page/{part}" in names
     assert "tritonchaos/py.typed" in names
     assert any(name.startswith("tritonchaos/shipped_data/model_templates/identity/") for name in names)
     assert not any(name.startswith("tests/") for name in names)

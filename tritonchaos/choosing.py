@@ -11,7 +11,7 @@ from typing import Final
 from tritonchaos.client import HOW_TO_GET_GRPC
 from tritonchaos.errors import TargetUnavailable, TemplateError
 from tritonchaos.fitting import Fit, fit
-from tritonchaos.plugins import TARGETS, HasOwnModels, Target, abilities_of, repository_place
+from tritonchaos.plugins import TARGETS, BuildsFiles, HasOwnModels, Target, abilities_of, repository_place
 from tritonchaos.scenario import Scenario, TargetEntry, build_plugin
 from tritonchaos.templates import Machine, ServedModel, find_template, serve_own
 
@@ -117,6 +117,7 @@ def _serve_models(
         backends=target.backends(),
         has_gpu=bool(facts.get("gpu_uuids")),
         tensorrt_version=facts.get("tensorrt_version") or None,
+        place=target if isinstance(target, BuildsFiles) else None,
     )
     models: dict[str, ServedModel] = {}
     passed_over: list[tuple[str, str]] = []
@@ -130,7 +131,7 @@ def _serve_models(
         template = find_template(entry.template, template_folders)
         variant, skipped = template.choose_variant(machine, entry.variant, entry.parameters)
         passed_over += [(f"{name}: variant {other}", why) for other, why in skipped]
-        models[name] = _with_backends(template.serve(name, entry.parameters, variant), target)
+        models[name] = _with_backends(template.serve(name, entry.parameters, variant, machine.place), target)
     return models, passed_over
 
 

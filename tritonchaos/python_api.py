@@ -36,6 +36,7 @@ def run(
     templates: Sequence[Path] = (),
     plugins: Sequence[Path] = (),
     accept_known: bool = False,
+    reports: Sequence[str] = (),
     observers: Sequence[Callable[[Event], None]] = (),
 ) -> Run:
     """Run a scenario against a real tritonserver, judge it and write its reports, as `tritonchaos run` does.
@@ -47,6 +48,7 @@ def run(
         set: Path of a field -> value in place of the scenario's, such as {"phases.baseline.cycles": 3}.
         max_time: Longest time of the run, such as "10min" or a number of seconds.
         out: Run directory, empty or absent; None: a new one below `runs`.
+        reports: Names of the reporters that write; none: those that do so by default.
         observers: Called with each event.
 
     The other arguments are those of the command line.
@@ -74,6 +76,7 @@ def run(
         template_folders=tuple(templates),
         accept_known=accept_known,
         max_time_s=None if max_time is None else parse_seconds(max_time),
+        reports=tuple(reports),
         observers=tuple(observers),
     )
     load_plugins(plugins)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
 
-from tritonchaos import __version__
+from tritonchaos import __version__, calibrated
 from tritonchaos.choosing import Chosen, choose, usable_target
-from tritonchaos.errors import RunBrokeOff, TritonChaosError, UsageError
+from tritonchaos.errors import RunBrokeOff, StoreError, TritonChaosError, UsageError
 from tritonchaos.judging import build_checkers, find_watch, judge_history
 from tritonchaos.observations import Event, PhaseFacts, RunFacts, ServerStarted
-from tritonchaos.plugins import REPORTERS, Reporter, Target, Watch
+from tritonchaos.plugins import Reporter, Target, Watch, choose_reporters
 from tritonchaos.preflight import check_edits, check_shared_memory
 from tritonchaos.recording import Order, record
 from tritonchaos.scenario import Scenario, TargetEntry
@@ -39,6 +39,8 @@ class RunOptions:
         accept_known: Known findings do not change the exit code.
         max_time_s: Longest time of the run; the cycle in progress is finished, then it is judged. None: no limit.
         run_id: Name of the run in its reports; "": the name of its folder.
+        reports: Names of the reporters that write; none: those that do so by default.
+        within_set: It is one run of a set, which has reports of its own.
         usable: Makes a target and checks it.
         observers: Called with each event, such as a progress display.
         announce: Called once everything is chosen and the run directory exists, before the server starts.
@@ -51,6 +53,8 @@ class RunOptions:
     accept_known: bool = False
     max_time_s: float | None = None
     run_id: str = ""
+    reports: tuple[str, ...] = ()
+    within_set: bool = False
     usable: Callable[[TargetEntry], Target] = usable_target
     observers: tuple[Callable[[Event], None], ...] = ()
     announce: Callable[[Announcement], None] | None = None
@@ -99,6 +103,7 @@ def run(scenario: Scenario, options: RunOptions | None = None, interrupt: Interr
     """
     options = options or RunOptions()
     interrupt = interrupt or Interrupt()
+    choose_reporters(options.reports)  # an unknown name is told before anything starts
     chosen = choose(scenario, options.template_folders, options.usable)
     schedule = expand(scenario)
     check_edits(schedule, chosen.models, options.model_repository)
@@ -117,7 +122,7 @@ def run(scenario: Scenario, options: RunOptions | None = None, interrupt: Interr
         with _time_limit(interrupt, options.max_time_s), _broke_off(begun, folder):
             record(order, store, interrupt)
     with _broke_off(begun, folder):
-        return judge_folder(folder)
+        return judge_folder(folder, options.reports, within_set=options.within_set)
 
 
 class _Begun:
@@ -147,7 +152,7 @@ def _broke_off(begun: _Begun, folder: Path) -> Iterator[None]:
 
 def _watch(facts: RunFacts) -> Watch | None:
     watches = find_watch(build_checkers(facts.checks))
-    return watches.watch(facts.uses_gpu, facts.metrics) if watches else None
+    return watches.watch(facts.uses_gpu, facts.metrics, facts.amplified) if watches else None
 
 
 @contextmanager
@@ -165,20 +170,31 @@ def _time_limit(interrupt: Interrupt, at_most_s: float | None) -> Iterator[None]
             timer.cancel()
 
 
-def judge_folder(folder: Path) -> Run:
+def judge_folder(folder: Path, reports: Sequence[str] = (), *, within_set: bool = False) -> Run:
     """Judge a run directory and write its reports; needs nothing but the folder.
+
+    Args:
+        reports: Names of reporters; none: those that write by default.
+        within_set: It is one run of a set: what is written once for all of them is left out.
 
     Raises:
         StoreError: It is not a run directory, or cannot be read.
+        UsageError: There is no such reporter.
     """
+    reporters = choose_reporters(reports, within_set=within_set)
     finished = judge_history(open_history(folder))
-    return Run(folder, finished, tuple(write_reports(finished, folder)))
+    written = [path for reporter in reporters for path in _render(reporter, finished, folder)]
+    return Run(folder, finished, tuple(written))
 
 
-def write_reports(finished: FinishedRun, folder: Path) -> list[Path]:
-    """Let every reporter write into the run directory."""
-    reporters: list[Reporter] = [REPORTERS[name]() for name in REPORTERS.names()]
-    return [path for reporter in reporters for path in reporter.render(finished, folder)]
+def _render(reporter: Reporter, finished: FinishedRun, folder: Path) -> list[Path]:
+    try:
+        return reporter.render(finished, folder)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write the report {reporter.name} into {folder}: {error.strerror or error}",
+            hint="free disk space or mend the permissions; `tritonchaos report` writes it again",
+        ) from error
 
 
 def _run_folder(scenario: Scenario, options: RunOptions) -> Path:
@@ -199,21 +215,23 @@ def _refuse_inside(folder: Path, model_repository: Path | None) -> None:
 
 
 def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path, options: RunOptions) -> RunFacts:
+    target, uses_gpu = chosen.target.describe(), any(model.needs_gpu for model in chosen.models.values())
     return RunFacts(
         run_id=options.run_id or folder.name,
         tritonchaos_version=__version__,
         scenario=scenario.scenario,
         seed=scenario.seed,
         started_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        target={**chosen.target.describe(), "machine": platform.machine(), "kernel": platform.release()},
+        target={**target, "machine": platform.machine(), "kernel": platform.release()},
         target_skipped=chosen.skipped,
         variants=chosen.variants,
-        uses_gpu=any(model.needs_gpu for model in chosen.models.values()),
+        uses_gpu=uses_gpu,
         unavailable={},
         sample_count=scenario.sample.count,
-        phases=tuple(PhaseFacts(p.name, p.arm, p.kind, p.at_most) for p in schedule.phases),
+        phases=tuple(PhaseFacts(p.name, p.arm, p.kind, p.at_most, p.amplify) for p in schedule.phases),
         checks=tuple((check.name, dict(check.fields)) for check in scenario.check),
         known=tuple(dict(entry) for entry in scenario.known_entries()),
         metrics=tuple(scenario.sample.metrics),
         accept_known=options.accept_known,
+        calibration=calibrated.statement(target, uses_gpu),
     )

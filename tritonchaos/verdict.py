@@ -57,6 +57,8 @@ class Finding:
         details: Further lines for whoever wants to look closer, such as what each thread was doing.
         known: Address of the report that already describes it, from the scenario's `known` list.
         undocumented: A step outside Triton's documented rules led here.
+        per: What `bytes_per_cycle` is stated per: "cycle", or "load" where cycles repeated their loads.
+        footprint_bytes: What a loaded model takes of the metric; None where not known.
         counts: False: it is shown but does not change the exit code.
         occurrences: How often it was seen.
     """
@@ -75,6 +77,15 @@ class Finding:
     counts: bool = True
     occurrences: int = 1
     details: tuple[str, ...] = ()
+    per: str = "cycle"
+    footprint_bytes: int | None = None
+
+    @property
+    def footprints(self) -> float | None:
+        """The growth in loaded models; None where either is not known."""
+        if not self.footprint_bytes or self.bytes_per_cycle is None:
+            return None
+        return self.bytes_per_cycle / self.footprint_bytes
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -98,6 +109,7 @@ class Assessment:
         excluded_bytes_per_cycle: For STABLE, the smallest leak that this run would have found.
         reason: One sentence for the report; for UNKNOWN, what is missing.
         counts: False: shown, but does not change the verdict (a secondary metric that stayed unknown).
+        per: What `excluded_bytes_per_cycle` is stated per: "cycle", or "load" where cycles repeated their loads.
     """
 
     checker: str
@@ -110,6 +122,7 @@ class Assessment:
     excluded_bytes_per_cycle: float | None = None
     findings: tuple[Finding, ...] = ()
     counts: bool = True
+    per: str = "cycle"
 
     def __post_init__(self) -> None:
         if self.status is Status.FAIL and not self.findings:

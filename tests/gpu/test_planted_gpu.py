@@ -32,6 +32,7 @@ phases:
     each: [{{load: ident}}, {{wait: 20ms}}, {{unload: ident}}]
   - phase: failed
     cycles: {failed}
+    amplify: {amplify}
     before: [{{edit_config: {{model: ident, set: {{"output[0].data_type": TYPE_INT32}}}}}}]
     each:
       - load: {{model: ident, expect: {{error: unexpected datatype TYPE_FP32}}}}
@@ -51,8 +52,10 @@ def _needs_a_gpu() -> Iterator[None]:
     yield
 
 
-def planted(folder: Path, plant: str, good: str = UNTIL_FLAT, failed: str = UNTIL_VERDICT) -> Called:
-    return run_scenario(SCENARIO.format(plant=plant, good=good, failed=failed), folder)
+def planted(
+    folder: Path, plant: str, good: str = UNTIL_FLAT, failed: str = UNTIL_VERDICT, *, amplify: bool = False
+) -> Called:
+    return run_scenario(SCENARIO.format(plant=plant, good=good, failed=failed, amplify=str(amplify).lower()), folder)
 
 
 def device_series(called: Called, phase: str) -> list[int]:
@@ -131,6 +134,21 @@ def test_4_kib_per_load_is_not_seen_and_stable_says_so(tmp_path: Path) -> None:
     growth = next(a for a in called.results["assessments"] if a["metric"] == "nvml_process_used_bytes")
     assert growth["verdict"] == "STABLE", called.shown()
     assert growth["excluded_bytes_per_cycle"] > 4 * KIB
+
+
+def test_4_kib_per_load_are_found_by_more_loads_before_each_reading(tmp_path: Path) -> None:
+    called = planted(tmp_path, "[{what: device_bytes, bytes: 4KiB, when: failed}]", amplify=True)
+    assert called.exit_code == 1, called.shown()
+    leak = next(f for f in called.findings("leak") if f["metric"] == "nvml_process_used_bytes")
+    assert leak["per"] == "load"
+    assert leak["bytes_per_cycle"] == pytest.approx(4 * KIB, rel=0.3)
+
+
+def test_no_leak_is_stable_with_a_bound_far_below_a_page_per_load(tmp_path: Path) -> None:
+    called = planted(tmp_path, "[]", amplify=True)
+    assert called.exit_code == 0, called.shown()
+    growth = next(a for a in called.results["assessments"] if a["metric"] == "nvml_process_used_bytes")
+    assert growth["excluded_bytes_per_cycle"] < 10 * KIB
 
 
 @pytest.mark.parametrize("rest", ["cap: 5", "after: 20, cap: 5"], ids=["bounded cache", "late pool"])

@@ -41,6 +41,7 @@ phases:
     each: [{{load: ident}}, {{wait: 20ms}}, {{unload: ident}}]
   - phase: broken
     cycles: {{at_least: 6, at_most: {at_most}, until: verdict}}
+    amplify: {amplify}
     before: [{{edit_config: {{model: ident, set: {{"output[0].data_type": TYPE_INT32}}}}}}]
     each:
       - load: {{model: ident, expect: {{error: "unexpected datatype TYPE_FP32"}}}}
@@ -57,6 +58,7 @@ def run(
     cap: int = 0,
     at_most: int = 60,
     context: str = "0",
+    amplify: str = "false",
     **environment: str,
 ) -> Called:
     """Four good cycles or more, of a model that holds 64 MiB, then failed loads until there is a verdict."""
@@ -65,7 +67,9 @@ def run(
         plant.append({"what": "device_bytes", "bytes": leak, "gpu": gpu, "when": "failed", "cap": cap})
     for entry in plant:
         entry["at"] = "instance_initialize"
-    text = SCENARIO.format(preload=machine.context, context=context, plant=json.dumps(plant), at_most=at_most)
+    text = SCENARIO.format(
+        preload=machine.context, context=context, plant=json.dumps(plant), at_most=at_most, amplify=amplify
+    )
     return machine.run_scenario(text, **environment)
 
 
@@ -132,6 +136,16 @@ def test_a_leak_of_a_32nd_of_a_page_is_found_with_its_size(tmp_path: Path) -> No
     called = run(StandIn(tmp_path, f"gpu uuid={A}"), leak=64 * KIB, at_most=600)
 
     assert_leaks(called, PROCESS, 64 * KIB)
+
+
+def test_a_leak_of_a_512th_of_a_page_is_found_by_more_loads_before_each_reading(tmp_path: Path) -> None:
+    called = run(StandIn(tmp_path, f"gpu uuid={A}"), leak=4 * KIB, at_most=200, amplify="true")
+
+    assert called.exit_code == 1, called.shown()
+    [leak] = called.findings("leak")
+    assert (leak["metric"], leak["per"]) == (PROCESS, "load")
+    assert leak["bytes_per_cycle"] == pytest.approx(4 * KIB, rel=0.3), called.shown()
+    assert leak["footprint_bytes"] == 64 * MIB
 
 
 @pytest.mark.parametrize("cap", [1, 8])

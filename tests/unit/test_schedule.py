@@ -340,3 +340,31 @@ def test_other_server_options_mean_a_restart_before_the_phase_and_one_after_it()
 def test_the_same_options_once_more_mean_no_restart():
     text = FRESH.format(server="server: {flags: {a: 1}},")
     assert [because for because, _ in restarts(text, "server: {flags: {a: 1}}\n")] == [[], [], []]
+
+
+# --- more than once before a reading -------------------------------------------------------------
+
+
+def test_a_cycle_repeats_its_steps_as_often_as_is_asked_before_it() -> None:
+    phase = only("  - {phase: p, cycles: 4, warm_up_cycles: 1, each: [{mark: a}, {mark: b}]}")
+    asked = iter([1, 2, 2, 4])
+    cycles = list(phase.cycles(lambda: next(asked)))
+    assert [cycle.repeats for cycle in cycles] == [1, 1, 2, 2, 4]
+    assert marks(cycles[-1].steps) == ["a", "b"] * 4
+    assert [step.position.step_number for step in plain(cycles[-1].steps)] == list(range(8))
+
+
+def test_both_arms_of_a_pair_repeat_alike_and_what_leads_to_an_arm_is_done_once() -> None:
+    phase = only(
+        "  - {phase: p, cycles: 20, arms: {control: {each: [{mark: c}]},"
+        " treatment: {before: [{mark: edit}], each: [{mark: t}], after: [{mark: back}]}}}"
+    )
+    times = [1]
+    repeats = []
+    for cycle in phase.cycles(lambda: times[0]):
+        repeats.append(cycle.repeats)
+        times[0] = 3 if cycle.number >= 4 else 1
+        done = marks(cycle.steps)
+        assert done.count("edit") <= 1 and done.count("back") <= 1
+        assert done.count("c" if cycle.arm is Arm.CONTROL else "t") == cycle.repeats
+    assert repeats == [1] * 6 + [3] * 34

@@ -2,87 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from tritonchaos.growth import Growth, GrowthState, JudgedSeries
+from tritonchaos.growth import Growth, GrowthState
 from tritonchaos.observations import Arm, History, MetricLost, Position, StepFinished
-from tritonchaos.plugins import CHECKERS, Advice
-from tritonchaos.post_unload import Channel, CycleReading, channel, cycle_readings, primary_metrics
+from tritonchaos.plugins import CHECKERS
+from tritonchaos.post_unload import Channel, channel, cycle_readings
 from tritonchaos.units import format_bytes
 from tritonchaos.verdict import Assessment, Finding, Status
+from tritonchaos.watching import GrowthWatch
 
 _NAME: Final = "memory_growth"
-_JUDGED: Final = ("nvml_process_used_bytes", "nvml_device_used_bytes", "host_private_bytes")
 _SHOWN_BLOCKS: Final = 6
-_INSTEAD: Final = ("host_rss_bytes", "host_private_bytes")  # the first is judged where the second cannot be read
-
-
-@dataclass(slots=True)
-class LeftOut:
-    """Cycles of one arm that did not do what they should: the first, and how many; a long run may have any number."""
-
-    first: CycleReading
-    count: int = 0
-
-
-class GrowthWatch:
-    """The stopping rule: enough when a judged metric leaks, or when all deciding metrics are stable.
-
-    Args:
-        uses_gpu: A variant that needs a GPU was served, so that only device metrics can decide.
-        metrics: Metrics to judge, all of them deciding; empty: the checker's own choice.
-    """
-
-    def __init__(self, uses_gpu: bool, metrics: Sequence[str] = ()) -> None:
-        self._uses_gpu = uses_gpu
-        self._asked = tuple(metrics)
-        self.series: dict[str, JudgedSeries] = {}
-        self.left_out: dict[Arm, LeftOut] = {}
-        self.first_treatment: CycleReading | None = None
-
-    def see(self, reading: CycleReading) -> Advice:
-        """Take the next finished cycle and say whether the evidence is in."""
-        if not reading.is_warm_up and reading.mismatch is not None:
-            self.left_out.setdefault(reading.arm, LeftOut(reading)).count += 1
-        if self.first_treatment is None and reading.is_judged and reading.arm is Arm.TREATMENT:
-            self.first_treatment = reading
-        for metric in self._judged_metrics(reading):
-            self.series.setdefault(metric, JudgedSeries(metric))
-        for series in self.series.values():
-            series.see(reading)
-        return Advice.ENOUGH if self.has_leak or self._all_stable() else Advice.GO_ON
-
-    @property
-    def has_leak(self) -> bool:
-        """A metric that speaks for the server alone leaks."""
-        return any(self.is_leak(metric) for metric in self.series)
-
-    @property
-    def deciding(self) -> tuple[str, ...]:
-        """Metrics whose verdict is the run's."""
-        return tuple(self.series) if self._asked else primary_metrics(self._uses_gpu, self.series)
-
-    def is_leak(self, metric: str) -> bool:
-        """Say whether a metric leaks, and it is the server that it speaks of."""
-        return self.series[metric].latest.verdict is Growth.LEAK and not self.may_be_somebody_elses(metric)
-
-    def may_be_somebody_elses(self, metric: str) -> bool:
-        """Say whether others on the GPU could explain it: whole-device bytes that do not decide."""
-        return metric.startswith("nvml_device_") and metric not in self.deciding
-
-    def _all_stable(self) -> bool:
-        deciding = self.deciding
-        return bool(deciding) and all(self.series[m].latest.verdict is Growth.STABLE for m in deciding)
-
-    def _judged_metrics(self, reading: CycleReading) -> list[str]:
-        wanted = self._asked or _JUDGED
-        found = [metric for metric in reading.values if metric in wanted or metric.partition("@")[0] in wanted]
-        other, usual = _INSTEAD
-        if not self._asked and usual not in reading.values and usual not in self.series and other in reading.values:
-            found.append(other)
-        return found
 
 
 @CHECKERS.register
@@ -102,13 +35,13 @@ class MemoryGrowth:
 
     metrics: tuple[str, ...] = ()
 
-    def watch(self, uses_gpu: bool, metrics: Sequence[str] = ()) -> GrowthWatch:
+    def watch(self, uses_gpu: bool, metrics: Sequence[str] = (), amplified: Collection[str] = ()) -> GrowthWatch:
         """Return the stopping rule that `check` uses as well."""
-        return GrowthWatch(uses_gpu, self.metrics or metrics)
+        return GrowthWatch(uses_gpu, self.metrics or metrics, amplified)
 
     def check(self, history: History) -> Sequence[Assessment]:
         """Feed all finished cycles to the stopping rule and say what it ended with."""
-        watch = self.watch(history.facts.uses_gpu, history.facts.metrics)
+        watch = self.watch(history.facts.uses_gpu, history.facts.metrics, history.facts.amplified)
         readings = cycle_readings(history)
         for reading in readings:
             watch.see(reading)
@@ -147,6 +80,7 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
         cycles_used=state.cycles_used,
         excluded_bytes_per_cycle=state.excluded_bytes_per_cycle,
         counts=metric in watch.deciding,
+        per=watch.unit,
     )
     if state.verdict is Growth.LEAK:
         return _leak(assessment, watch, metric, history)
@@ -198,7 +132,7 @@ def _stable(assessment: Assessment, watch: GrowthWatch, metric: str, history: Hi
         return _with(assessment, Status.UNKNOWN, _joined("not called stable", *_remarks(watch, metric)))
     grown = _growth_in_words(watch.series[metric].state)
     excluded = format_bytes(assessment.excluded_bytes_per_cycle or 0.0)
-    found = f"{grown}; a leak of {excluded} per cycle would have been found"
+    found = f"{grown}; a leak of {excluded} per {watch.unit} would have been found"
     return _with(assessment, Status.PASS, _joined(found, *_remarks(watch, metric)))
 
 
@@ -246,18 +180,21 @@ def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
     state, first = watch.series[metric].state, watch.first_treatment
     grows = format_bytes(state.bytes_per_cycle or 0.0)
     control = watch.series[metric].values(Arm.CONTROL)
-    beside = f"control: {format_bytes(state.control_bytes_per_cycle)}" if control else "no control arm"
+    per_cycle = " per cycle" if watch.unit == "load" else ""
+    beside = f"control: {format_bytes(state.control_bytes_per_cycle)}{per_cycle}" if control else "no control arm"
     phase = first.phase if first else ""
     return Finding(
         kind="leak",
         checker=_NAME,
-        title=f"{metric} grows by {grows} per cycle in {phase} ({beside})",
+        title=f"{metric} grows by {grows} per {watch.unit} in {phase} ({beside})",
         metric=metric,
         bytes_per_cycle=state.bytes_per_cycle,
         interval_bytes_per_cycle=state.interval,
         position=Position(first.phase, first.arm, first.cycle, "main", 0) if first else None,
         evidence=tuple(_evidence(watch, metric)),
         undocumented=_is_undocumented(history),
+        per=watch.unit,
+        footprint_bytes=watch.series[metric].footprint or None,
     )
 
 
@@ -272,7 +209,8 @@ def _evidence(watch: GrowthWatch, metric: str) -> list[str]:
         lines.append(f"post-unload readings of {len(values)} {arm.value} cycles: {ends}")
     share = (series.state.bytes_per_cycle or 0.0) / series.footprint if series.footprint > 0 else 0.0
     if share:
-        lines.append(f"each cycle keeps {share:.2g} of a loaded model ({format_bytes(series.footprint)})")
+        lines.append(f"each {watch.unit} keeps {share:.2g} of a loaded model ({format_bytes(series.footprint)})")
+    lines += [f"loads before a reading in {phase}: {loads}" for phase, loads in watch.loads_in_words().items()]
     if channel(metric) is Channel.HOST and not series.values(Arm.CONTROL):
         lines.append("no control arm: memory that the allocator keeps for good is told from a leak only by its growth")
     return lines

@@ -19,4 +19,13 @@ RunsFolder = Annotated[
     Path,
     typer.Option("--runs", help="Where run directories are kept.", envvar="TRITONCHAOS_RUNS"),
 ]
+Reports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--report",
+        help="Reports to write, by name (`tritonchaos list`): html,junit. results.json is always written.",
+        metavar="NAMES",
+        envvar="TRITONCHAOS_REPORT",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print results.json on standard output.", envvar="TRITONCHAOS_JSON")]

@@ -23,7 +23,7 @@ def print_finished(finished: FinishedRun, *, as_json: bool) -> None:
     from tritonchaos.reporters.results_json import dump
     from tritonchaos.reporters.terminal import Terminal
 
-    write(dump(finished.results) if as_json else Terminal().text(finished, _columns(), wants_color()))
+    write(dump(finished.results) if as_json else Terminal().text(finished, columns(), wants_color()))
 
 
 def print_set(done: SetRun, *, as_json: bool) -> None:
@@ -33,7 +33,7 @@ def print_set(done: SetRun, *, as_json: bool) -> None:
     if as_json:
         write(json.dumps(done.document, indent=2, ensure_ascii=False) + "\n")
     else:
-        write(set_table(done, _columns(), wants_color()))
+        write(set_table(done, columns(), wants_color()))
 
 
 def write(text: str) -> None:
@@ -43,5 +43,6 @@ def write(text: str) -> None:
     sys.stdout.flush()
 
 
-def _columns() -> int:
+def columns() -> int:
+    """Return how wide the terminal is."""
     return shutil.get_terminal_size((100, 40)).columns

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import Annotated
+
 import typer
 
-from tritonchaos.cli.options import Plugins, RunFolder
+from tritonchaos.cli.options import Plugins, Reports, RunFolder
 
 
-def report_command(run: RunFolder, plugin: Plugins = None) -> None:
-    """Write the reports of a run directory again and say where they are; needs no server."""
+class PictureFormat(str, Enum):
+    """What `--format` takes; each is the name of a reporter."""
+
+    PNG = "png"
+    SVG = "svg"
+
+
+Picture = Annotated[
+    PictureFormat | None,
+    typer.Option(
+        "--format",
+        help="Draw post_unload.png or .svg, for a chat or an issue (extra `plots`).",
+        envvar="TRITONCHAOS_FORMAT",
+    ),
+]
+
+
+def report_command(run: RunFolder, report: Reports = None, picture: Picture = None, plugin: Plugins = None) -> None:
+    """Write the reports of a run directory, or of a set, again and say where they are; needs no server."""
     from tritonchaos.plugins import load_plugins
     from tritonchaos.running import judge_folder
+    from tritonchaos.running_sets import is_set, report_set
 
     load_plugins(plugin or ())
-    for path in judge_folder(run).written:
+    reports = tuple(report or ())
+    if picture is not None:
+        from tritonchaos.plotting import require_matplotlib
+
+        require_matplotlib()
+        reports = (*reports, picture.value)
+    for path in report_set(run, reports) if is_set(run) else judge_folder(run, reports).written:
         typer.echo(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -12,6 +13,9 @@ from tritonchaos.growth.state import Growth, GrowthState
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel, CycleReading, channel
 
+# So little per cycle, on the host, may be code and heap that are touched for the first time (see `allocator`).
+_SLOW_BYTES: Final = 64 * 1024
+_CYCLES_BEFORE_DOUBLING: Final = 12
 _QUANTA: Final = {Channel.DEVICE: 2 * 1024**2, Channel.HOST: 4096}
 
 
@@ -20,6 +24,26 @@ def quantum(metric: str) -> int:
     if channel(metric) is Channel.COUNT:
         return 4096 if metric.endswith("_bytes") else 1
     return _QUANTA[channel(metric)]
+
+
+@dataclass(frozen=True, slots=True)
+class _SameLoads:
+    """Cycles in a row that repeated their loads equally often, with their first and last reading.
+
+    Attributes:
+        cycles: Those of the treatment arm.
+    """
+
+    times: int = 0
+    cycles: int = 0
+    first: int = 0
+    last: int = 0
+
+    def next(self, times: int, arm: Arm, value: int) -> _SameLoads:
+        is_treated = arm is Arm.TREATMENT
+        if times != self.times:
+            return _SameLoads(times, int(is_treated), value, value)
+        return _SameLoads(times, self.cycles + is_treated, self.first, value)
 
 
 class JudgedSeries:
@@ -32,13 +56,14 @@ class JudgedSeries:
     Args:
         metric: Name with unit, such as "host_private_bytes".
         amplified: The cycles of a phase repeat their loads 1, 2, 4 ... times before the reading. How many times is
-            taken from `CycleReading.loads`, against that of the phase's first judged cycle.
+            taken from `CycleReading.loads`, against that of the first judged cycle of the phase and arm.
     """
 
     def __init__(self, metric: str, amplified: bool = False) -> None:
         self.metric = metric
         self.amplified = amplified
-        self._first_loads: dict[str, int] = {}
+        self._present = _SameLoads()
+        self._first_loads: dict[tuple[str, Arm], int] = {}
         self.unsettled = 0
         self.missing = 0
         self._test: GrowthTest | None = None
@@ -71,8 +96,18 @@ class JudgedSeries:
 
     @property
     def wants_more_loads(self) -> bool:
-        """Whether 12 treatment cycles were flat at the present number of loads, so that more loads would show more."""
-        return self._test is not None and self._test.wants_more_loads
+        """Whether more loads would show more: nothing can be said of 12 treatment cycles at the present number of them.
+
+        They were flat; or, on the host, where pages trickle in on a healthy server too, each took less than the warm-up
+        of a heap may.
+        """
+        if self._test is None or self._present.cycles < _CYCLES_BEFORE_DOUBLING:
+            return False
+        return self._test.wants_more_loads or self._is_slow()
+
+    def _is_slow(self) -> bool:
+        at = self._present
+        return channel(self.metric) is Channel.HOST and at.last - at.first < at.cycles * _SLOW_BYTES
 
     def in_plain_words(self) -> str:
         """Return a paragraph that says why, with the numbers that decided, or what is missing."""
@@ -131,7 +166,7 @@ class JudgedSeries:
     def _begin(self, start_number: int) -> None:
         if self._test is not None and self._test.treatment_cycles and not self._has_leak_before():
             self._earlier = self._test.state
-        self._test, self._last, self._taken_off = None, None, 0
+        self._test, self._last, self._taken_off, self._present = None, None, 0, _SameLoads()
         self._start_number = start_number
 
     def _has_leak_before(self) -> bool:
@@ -153,8 +188,10 @@ class JudgedSeries:
         self.unsettled += self.metric in reading.unsettled
         if reading.arm is Arm.TREATMENT:
             self._treated = self._test
-        self._test.see(value - self._taken_off, reading.arm, self._times(reading))
+        times = self._times(reading)
+        self._present = self._present.next(times, reading.arm, value - self._taken_off)
+        self._test.see(value - self._taken_off, reading.arm, times)
 
     def _times(self, reading: CycleReading) -> int:
-        first = self._first_loads.setdefault(reading.phase, reading.loads)
+        first = self._first_loads.setdefault((reading.phase, reading.arm), reading.loads)
         return max(1, reading.loads // first) if self.amplified and first else 1

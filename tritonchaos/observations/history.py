@@ -11,12 +11,17 @@ from tritonchaos.observations.replies import Arm, JsonValue
 
 @dataclass(frozen=True, slots=True)
 class PhaseFacts:
-    """A phase as scheduled: its name, arm (None: coin-ordered pairs or plain steps) and kind ("cycles" or "steps")."""
+    """A phase as scheduled: its name, arm (None: coin-ordered pairs or plain steps) and kind ("cycles" or "steps").
+
+    Attributes:
+        amplify: Its cycles may do their steps more than once before they are read.
+    """
 
     name: str
     arm: Arm | None
     kind: str
     at_most: int
+    amplify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class RunFacts:
         known: The scenario's `known` list, as plain mappings with "finding", "server" and "about".
         metrics: Metrics that memory_growth is asked to judge; empty: the checker's own choice.
         accept_known: Known findings do not change the exit code.
+        calibration: What an earlier calibration of the machine and target says that they can see; "" without one.
     """
 
     run_id: str
@@ -53,6 +59,12 @@ class RunFacts:
     known: tuple[Mapping[str, str], ...] = ()
     metrics: tuple[str, ...] = ()
     accept_known: bool = False
+    calibration: str = ""
+
+    @property
+    def amplified(self) -> frozenset[str]:
+        """Names of the phases with `amplify`."""
+        return frozenset(phase.name for phase in self.phases if phase.amplify)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,7 @@ class History:
         samples: Metric -> (t_ns, value) pairs of the sampling thread, shape [samples, 2]; may be read lazily.
         log: The bytes of server.log, or b"" where it is missing.
         interrupted: The user ended the run, or it has no proper end (it was killed).
+        scenario_text: The scenario as run, or "" where it is missing.
     """
 
     facts: RunFacts
@@ -71,6 +84,7 @@ class History:
     samples: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     log: bytes = b""
     interrupted: bool = False
+    scenario_text: str = ""
 
     def of(self, kind: type[EventT]) -> Iterator[EventT]:
         """Yield the events of one kind, in order."""

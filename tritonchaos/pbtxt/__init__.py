@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tritonchaos.pbtxt.damage import DAMAGES, damage
 from tritonchaos.pbtxt.message import parse, print_text
+from tritonchaos.pbtxt.places import line_of
 from tritonchaos.pbtxt.text import edit
 
-__all__ = ["DAMAGES", "damage", "edit", "parse", "print_text"]
+__all__ = ["DAMAGES", "damage", "edit", "line_of", "parse", "print_text"]

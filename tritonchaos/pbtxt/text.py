@@ -113,7 +113,7 @@ def _as_message(text: str, value: Value, hop: Hop) -> Value:
     return value
 
 
-def _find(text: str, message: Value, hop: Hop) -> Value | None:
+def find(text: str, message: Value, hop: Hop) -> Value | None:
     """The value that one part of a path selects within a message."""
     if hop.selector is None:
         fields = message.named(hop.field.name)
@@ -129,12 +129,12 @@ def _find(text: str, message: Value, hop: Hop) -> Value | None:
     return values[-1].value if values else None
 
 
-def _container(text: str, path: Path) -> Value | None:
+def container_of(text: str, path: Path) -> Value | None:
     """The message that the last part of a path is a field of; None where it is absent."""
     message: Value | None = read_spans(text)
     for hop in path[:-1]:
         assert message is not None
-        message = _find(text, message, hop)
+        message = find(text, message, hop)
         if message is None:
             return None
         _as_message(text, message, hop)
@@ -150,8 +150,8 @@ def _assign(text: str, path: Path, value: JsonValue) -> str:
     hop = path[-1]
     if hop.is_whole:
         return _assign_map(text, path, value) if is_map(hop.field) else _assign_list(text, path, value)
-    container = _container(text, path)
-    found = _find(text, container, hop) if container is not None else None
+    container = container_of(text, path)
+    found = find(text, container, hop) if container is not None else None
     if found is None:
         return _create(text, path, value)
     if is_message(hop.value_field):
@@ -183,7 +183,7 @@ def _assign_message(text: str, path: Path, found: Value, value: Mapping[str, Jso
 
 def _assign_list(text: str, path: Path, values: list[JsonValue]) -> str:
     *parents, hop = path
-    container = _container(text, path)
+    container = container_of(text, path)
     if container is None or not container.named(hop.field.name):
         # None there and none wanted, unless the messages that lead there are to be made.
         return text if container is not None and not values else _create(text, path, values)
@@ -196,7 +196,7 @@ def _assign_list(text: str, path: Path, values: list[JsonValue]) -> str:
 
 def _assign_map(text: str, path: Path, values: Mapping[str | int, JsonValue]) -> str:
     *parents, hop = path
-    container = _container(text, path)
+    container = container_of(text, path)
     if container is None or not container.named(hop.field.name):
         # None there and none wanted, unless the messages that lead there are to be made.
         return text if container is not None and not values else _create(text, path, values)
@@ -211,7 +211,7 @@ def _assign_map(text: str, path: Path, values: Mapping[str | int, JsonValue]) ->
 
 def _delete(text: str, path: Path) -> str:
     hop = path[-1]
-    container = _container(text, path)
+    container = container_of(text, path)
     if container is None:
         return text
     if hop.selector is not None:
@@ -228,7 +228,7 @@ def _delete_element(text: str, path: Path, *, keeps_brackets: bool) -> str:
         keeps_brackets: The last element of `[a]` leaves `[]` behind, which is to be filled again, not nothing.
     """
     hop = path[-1]
-    container = _container(text, path)
+    container = container_of(text, path)
     assert container is not None
     selected = _selected(text, container, hop)
     if not selected:
@@ -249,7 +249,7 @@ def _create(text: str, path: Path, value: JsonValue) -> str:
     """Put in what is absent: the last part of the path, or all from its first part that is absent."""
     message = read_spans(text)
     for depth, hop in enumerate(path):
-        found = None if hop.is_whole else _find(text, message, hop)
+        found = None if hop.is_whole else find(text, message, hop)
         if found is None:
             others = [field for name in rivals(hop.field) for field in message.named(name)]
             if others:

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from tritonchaos.plugins.checkers import Advice, Checker, Watch, Watches
+from tritonchaos.plugins.container_targets import (
+    HasEndFacts,
+    HasNotes,
+    HasOwnFolders,
+    HasScratch,
+    Limited,
+    Networked,
+    OwnFolders,
+    Pausable,
+    Place,
+)
 from tritonchaos.plugins.loading import load_plugins
 from tritonchaos.plugins.naming import ByteCount, Contract, Named, Seconds
 from tritonchaos.plugins.registry import (
@@ -16,11 +27,12 @@ from tritonchaos.plugins.registry import (
     MissingPlugin,
     Registry,
 )
-from tritonchaos.plugins.reporters import Recorder, Reporter
+from tritonchaos.plugins.reporters import Recorder, Reporter, ReportsSets, choose_reporters
 from tritonchaos.plugins.samplers import Group, HasCapacities, Sampler, SampleScope
 from tritonchaos.plugins.steps import Readings, ServerControl, Step, Workbench, needs_of, ways_of
 from tritonchaos.plugins.targets import (
     ABILITIES,
+    BuildsFiles,
     HasAbilities,
     HasOwnModels,
     HasProcesses,
@@ -48,10 +60,20 @@ __all__ = [
     "FAMILIES",
     "Group",
     "HasAbilities",
+    "Place",
+    "Pausable",
+    "OwnFolders",
+    "Networked",
+    "Limited",
+    "HasScratch",
+    "HasOwnFolders",
+    "HasNotes",
+    "HasEndFacts",
     "HasCapacities",
     "HasOwnModels",
     "HasProcesses",
     "HasRepositoryPlace",
+    "BuildsFiles",
     "HasStacks",
     "Killable",
     "LaunchSpec",
@@ -64,6 +86,7 @@ __all__ = [
     "Recorder",
     "Registry",
     "Reporter",
+    "ReportsSets",
     "RepositoryPlace",
     "RunningServer",
     "SAMPLERS",
@@ -81,6 +104,7 @@ __all__ = [
     "Watches",
     "Workbench",
     "abilities_of",
+    "choose_reporters",
     "load_plugins",
     "needs_of",
     "ways_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -16,9 +16,13 @@ from tritonchaos.plugins.naming import Named
 
 
 class Advice(str, Enum):
-    """What a stopping rule says after a cycle."""
+    """What a stopping rule says after a cycle.
+
+    DOUBLE_LOADS: nothing moved for a while; a phase with `amplify` then loads twice as often before each reading.
+    """
 
     GO_ON = "go_on"
+    DOUBLE_LOADS = "double_loads"
     ENOUGH = "enough"
 
 
@@ -45,4 +49,11 @@ class Checker(Named, Protocol):
 class Watches(Protocol):
     """A checker that can say when the evidence is in."""
 
-    def watch(self, uses_gpu: bool, metrics: Sequence[str]) -> Watch: ...
+    def watch(self, uses_gpu: bool, metrics: Sequence[str], amplified: Collection[str] = ()) -> Watch:
+        """Return a new stopping rule.
+
+        Args:
+            uses_gpu: A variant that needs a GPU was served.
+            metrics: Metrics to judge; empty: the checker's own choice.
+            amplified: Phases whose cycles may do their steps more than once before they are read.
+        """

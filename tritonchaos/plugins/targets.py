@@ -105,19 +105,25 @@ ABILITIES: Final[Mapping[str, str]] = {
     "log": "read the server's log",
     "grpc": "be asked over gRPC",
     "backends": "make our own backend libraries loadable beside the server's",
+    "pause": "freeze the server with all its processes",
+    "limit_memory": "limit the server's memory while it runs",
+    "cut_network": "cut the server off from us",
+    "fill_scratch": "fill up the server's scratch space",
 }
+# These need a container around the server.
+OF_CONTAINERS: Final = frozenset({"pause", "limit_memory", "cut_network", "fill_scratch"})
 
 
 @runtime_checkable
 class HasAbilities(Protocol):
-    """A target that cannot do everything; one without this can."""
+    """A target that says what it can do; one without this can do all but what needs a container."""
 
     abilities: frozenset[str]
 
 
 def abilities_of(target: Target) -> frozenset[str]:
     """Names from `ABILITIES` that a target has."""
-    return target.abilities if isinstance(target, HasAbilities) else frozenset(ABILITIES)
+    return target.abilities if isinstance(target, HasAbilities) else frozenset(ABILITIES) - OF_CONTAINERS
 
 
 @runtime_checkable
@@ -164,6 +170,28 @@ class HasOwnModels(Protocol):
 
     def check_models(self, names: Collection[str]) -> None:
         """Raise `TargetUnavailable` if one of these names is taken; else these are the models of the run."""
+
+
+@runtime_checkable
+class BuildsFiles(Protocol):
+    """A target that builds model files where its server will run, by a process that ends before the server starts."""
+
+    def build_place(self) -> str:
+        """What a built file depends on beside its script and parameters, such as "sha256:… GPU-uuid"."""
+
+    def run_to_build(self, folder: Path, command: Sequence[str], deadline_s: float) -> tuple[int | None, str]:
+        """Run a command there, with the GPUs that the server will get, and wait for its end.
+
+        Args:
+            folder: Absolute path of a folder that it may write, under the same path there.
+
+        Returns:
+            Its exit code (minus the signal number after a signal; None: it was ended at the deadline), and what it
+            printed.
+
+        Raises:
+            TargetError: It could not be run.
+        """
 
 
 @runtime_checkable

@@ -9,8 +9,16 @@ from typing import ClassVar, Final
 
 from tritonchaos.plugins import REPORTERS
 from tritonchaos.reporters.markdown_text import code, fenced, plain, table
-from tritonchaos.summary import FinishedRun, TableBlock, TableRow, variant_sentences, without_folders
-from tritonchaos.units import MIB, format_bytes
+from tritonchaos.summary import (
+    FinishedRun,
+    TableBlock,
+    TableRow,
+    growth_text,
+    is_memory,
+    variant_sentences,
+    without_folders,
+)
+from tritonchaos.units import MIB
 from tritonchaos.verdict import Assessment, Finding
 
 _REPLY_CHARACTERS: Final = 120
@@ -63,7 +71,7 @@ def _findings(run: FinishedRun) -> Iterator[str]:
 
 def _finding_facts(finding: Finding) -> Iterator[str]:
     if finding.bytes_per_cycle is not None:
-        yield f"growth: {_growth(finding)}"
+        yield f"growth: {growth_text(finding)}"
     if finding.metric:
         yield f"metric: {code(finding.metric)}"
     if finding.position is not None:
@@ -76,18 +84,6 @@ def _finding_facts(finding: Finding) -> Iterator[str]:
         yield "the step that led here goes outside Triton's documented rules"
     if not finding.counts:
         yield "it does not count for the exit code"
-
-
-def _growth(finding: Finding) -> str:
-    amount = _amount(finding.metric, finding.bytes_per_cycle or 0)
-    if finding.interval_bytes_per_cycle is None:
-        return f"{amount} per cycle"
-    low, high = (_amount(finding.metric, bound) for bound in finding.interval_bytes_per_cycle)
-    return f"{amount} per cycle (95 % interval {low} to {high})"
-
-
-def _amount(metric: str | None, number: float) -> str:
-    return f"{number:.3g}" if metric and not _is_memory(metric) else format_bytes(number)
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:
@@ -121,7 +117,7 @@ def _post_unload(run: FinishedRun) -> Iterator[str]:
         "are gone. The baseline is the reading with the server ready and no model loaded."
     )
     for metric in run.metrics:
-        unit = "MiB" if _is_memory(metric) else "count"
+        unit = "MiB" if is_memory(metric) else "count"
         yield f"### {code(metric)}"
         header = ("phase", "arm", "cycle", "load", "unload", f"used ({unit})", f"delta to baseline ({unit})", "")
         yield table(header, [row for block in run.blocks for row in _block_rows(block, metric)])
@@ -165,15 +161,11 @@ def _reply(reply: str) -> str:
     return code(reply if len(reply) <= _REPLY_CHARACTERS else f"{reply[:_REPLY_CHARACTERS]}…") if reply else ""
 
 
-def _is_memory(metric: str) -> bool:
-    return metric.partition("@")[0].endswith("_bytes")
-
-
 def _number(metric: str, number: int | None, *, signed: bool = False) -> str:
     if number is None:
         return "not read"
     sign = "+" if signed else ""
-    return f"{number / MIB:{sign}.3f}" if _is_memory(metric) else f"{number:{sign}d}"
+    return f"{number / MIB:{sign}.3f}" if is_memory(metric) else f"{number:{sign}d}"
 
 
 def _counts(run: FinishedRun) -> Iterator[str]:

@@ -129,10 +129,12 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
 
 
 def _growth(finding: Finding) -> str:
-    line = f"{_amount(finding.metric, finding.bytes_per_cycle or 0)} per cycle"
+    line = f"{_amount(finding.metric, finding.bytes_per_cycle or 0)} per {finding.per}"
     if finding.interval_bytes_per_cycle is not None:
         low, high = (_amount(finding.metric, bound) for bound in finding.interval_bytes_per_cycle)
         line += f", 95 % interval {low} to {high}"
+    if finding.footprints is not None:
+        line += f", {finding.footprints:.2g} of a loaded model"
     return f"{line}, {finding.metric}" if finding.metric else line
 
 

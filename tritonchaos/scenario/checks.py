@@ -14,6 +14,7 @@ _NOT_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {
     "steps": {
         "arm": "no arm: plain steps belong to none",
         "cycles": "no cycles, or `each` instead of `steps`",
+        "amplify": "no amplify: plain steps are not measured",
         "warm_up_cycles": "no cycles, or `each` instead of `steps`",
         "before": "all of them in `steps`",
         "after": "all of them in `steps`",
@@ -49,6 +50,9 @@ def _body_problems(phase: Mapping[str, JsonValue], path: YamlPath) -> Iterator[P
             yield Problem((*path, key), f"{key} beside {bodies[0]}", expected, at_key=True)
     if bodies[0] != "steps" and "cycles" not in phase:
         yield Problem(path, "no key 'cycles'", "how often to run it, such as cycles: 6")
+    cycles = phase.get("cycles")
+    if phase.get("amplify") is True and isinstance(cycles, Mapping) and cycles.get("until") == "flat":
+        yield Problem((*path, "amplify"), "amplify with until: flat", "until: verdict: a flat phase ends at once")
 
 
 def _track_problems(tracks: JsonValue, path: YamlPath) -> Iterator[Problem]:
@@ -86,17 +90,20 @@ def _duplicates(entries: list[JsonValue], key: str, path: YamlPath) -> Iterator[
 
 
 def verdict_problems(document_at: Callable[[YamlPath], JsonValue], checkers: Registry[Any]) -> Iterator[Problem]:
-    """Check that `until: verdict` has exactly one checker that can give it."""
+    """Check that `until: verdict` and `amplify` have exactly one checker that can give it, and see what is flat."""
     phases = document_at(("phases",))
     for number in range(len(phases) if isinstance(phases, list) else 0):
         path: YamlPath = ("phases", number, "cycles", "until")
+        word = "verdict"
         if document_at(path) != "verdict":
-            continue
+            path, word = ("phases", number, "amplify"), "amplify"
+            if document_at(path) is not True:
+                continue
         names = _names(document_at(("check",)))
         watching = [name for name in names if name in checkers and hasattr(checkers[name], "watch")]
         if len(watching) != 1:
             able = [name for name in checkers.names() if hasattr(checkers[name], "watch")]
-            found = f"verdict with {' and '.join(watching)} in `check`" if watching else "verdict with no such check"
+            found = f"{word} with {' and '.join(watching)} in `check`" if watching else f"{word} with no such check"
             yield Problem(path, found, f"exactly one check that can end a phase: {one_of(able)}")
 
 

@@ -10,6 +10,7 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     PrivateAttr,
+    StrictBool,
     StrictInt,
     StrictStr,
     model_validator,
@@ -132,12 +133,13 @@ class Phase(Record):
         each: Steps of every cycle.
         after: Steps once after the cycles.
         arms: Control and treatment cycles in coin-ordered pairs.
+        amplify: When 12 cycles were flat, their steps are done twice as often before the next reading, up to 32 times.
         steps: Plain steps, once.
         meanwhile: Tracks beside the main one.
         server: How the server is started for this phase, where that differs from the rest of the run.
     """
 
-    later = frozenset({"amplify", "gap", "faults", "ledger", "localise", "measure", "flaky", "vary"})
+    later = frozenset({"gap", "faults", "ledger", "localise", "measure", "flaky", "vary"})
 
     phase: ScheduleName
     when: Literal["leak", "crash", "hang"] | None = None
@@ -148,6 +150,7 @@ class Phase(Record):
     each: Steps = ()
     after: Steps = ()
     arms: Arms | None = None
+    amplify: StrictBool = False
     steps: Steps = ()
     meanwhile: tuple[TrackEntry, ...] = ()
     server: PhaseServer = Field(default_factory=PhaseServer)
@@ -214,7 +217,7 @@ class Scenario(Record):
         vary: Path of a field -> values; each combination is a run of its own, the first is the control.
     """
 
-    later = frozenset({"faults", "ledger", "localise", "measure", "flaky", "amplify", "gap"})
+    later = frozenset({"faults", "ledger", "localise", "measure", "flaky", "gap"})
 
     scenario: ScenarioName
     about: StrictStr = ""

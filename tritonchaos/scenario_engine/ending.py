@@ -37,7 +37,7 @@ class Ending:
             self._levels.setdefault(metric, deque(maxlen=FLAT_AT_LEAST)).append(reading.values[metric])
         if self._judged < self._phase.at_least * self._cycles_per_count():
             return None
-        if self._phase.until == "verdict" and advice is not Advice.GO_ON:
+        if self._phase.until == "verdict" and advice is Advice.ENOUGH:
             return "verdict"
         return "flat" if self._phase.until == "flat" and self._is_flat() else None
 

@@ -17,6 +17,7 @@ from tritonchaos.observations import (
 )
 from tritonchaos.plugins import Advice
 from tritonchaos.post_unload import CycleReading
+from tritonchaos.scenario_engine.amplifying import Amplifier
 from tritonchaos.scenario_engine.ending import Ending
 from tritonchaos.scenario_engine.hang_evidence import HangEvidence
 from tritonchaos.scenario_engine.interrupt import Interrupt
@@ -176,7 +177,8 @@ class _Walker:
         if phase.kind != "cycles":
             return None
         rule = Ending(phase, self._parts.uses_gpu)
-        for cycle in phase.cycles():
+        amplifier = Amplifier(phase)
+        for cycle in phase.cycles(lambda: amplifier.repeats):
             if self._interrupt.is_asked:
                 self._stop_phase(phase, rule.cycles, self._interrupt.reason)
                 raise _PhaseEnds(self._interrupt.reason)
@@ -187,7 +189,9 @@ class _Walker:
                     self._stop_phase(phase, rule.cycles, ends.reason)
                     raise
                 continue
-            reason = rule.see(cycle, reading, self._ask_watch(reading))
+            advice = self._ask_watch(reading)
+            amplifier.see(cycle, advice)
+            reason = rule.see(cycle, reading, advice)
             if reason:
                 self._stop_phase(phase, rule.cycles, reason)
                 return cycle.arm

@@ -52,6 +52,8 @@ def _headline(phase: ScheduledPhase) -> str:
     parts = [f"phase {phase.name}: {_size(phase)}"]
     if phase.warm_up_cycles:
         parts.append(f"{phase.warm_up_cycles} warm-up cycles in front")
+    if phase.amplify:
+        parts.append("steps of a cycle up to 32 times before it is read, twice as often whenever 12 cycles were flat")
     if phase.when:
         parts.append(f"only after a {phase.when}")
     return ", ".join(parts)

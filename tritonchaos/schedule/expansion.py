@@ -64,6 +64,7 @@ def _phase(
         tracks=tuple(ScheduledTrack(track.track, track, phase.phase, arm, scenario.seed) for track in phase.meanwhile),
         seed=scenario.seed,
         phase=phase,
+        amplify=phase.amplify,
         fresh=fresh,
         fresh_cycle=_restart("fresh: cycle", server) if server.fresh == "cycle" else None,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from tritonchaos.observations import Arm, Position
-from tritonchaos.scenario import ArmSteps, Entry, Phase, StepEntry, TrackEntry
+from tritonchaos.scenario import ArmSteps, Entry, Phase, RepeatEntry, StepEntry, TrackEntry
 from tritonchaos.schedule.numbering import MAIN_TRACK, Place, Scheduled, ScheduledStep, count_steps, plain, random_of
 
 _COIN_TRACK: Final = "coin"
@@ -21,12 +21,14 @@ class Cycle:
         number: From 0 within the phase, over both arms, warm-up cycles first.
         steps: In coin-ordered pairs these begin with the other arm's `after` and this arm's `before` where the arm
             changes.
+        repeats: How many times the steps of `each` are in `steps`.
     """
 
     number: int
     arm: Arm
     is_warm_up: bool
     steps: tuple[Scheduled, ...]
+    repeats: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class ScheduledPhase:
         at_least, at_most: Judged cycles; in coin-ordered pairs, treatment cycles. 0 for plain steps.
         until: What can end the cycles before `at_most`.
         warm_up_cycles: Cycles in front that are not judged; in coin-ordered pairs over both arms.
+        amplify: Measured cycles may do their steps more than once before they are read.
         fresh, fresh_cycle: Restart of the server before the phase, and before each of its cycles.
     """
 
@@ -70,6 +73,7 @@ class ScheduledPhase:
     tracks: tuple[ScheduledTrack, ...]
     seed: int
     phase: Phase
+    amplify: bool = False
     fresh: StepEntry | None = None
     fresh_cycle: StepEntry | None = None
 
@@ -97,17 +101,26 @@ class ScheduledPhase:
         arm = last_arm or self._arm_of(self.warm_up_cycles + 2 * self.at_most - 1)
         return self._place(arm).steps(self._of(arm).after)
 
-    def cycles(self) -> Iterator[Cycle]:
-        """All cycles that may be run, made one by one."""
+    def cycles(self, repeats: Callable[[], int] = lambda: 1) -> Iterator[Cycle]:
+        """All cycles that may be run, made one by one.
+
+        Args:
+            repeats: Says before each measured cycle how many times its steps are to be done; the two cycles of a
+                coin-ordered pair do them equally often.
+        """
         if self.kind == "steps":
             return
         arms = 1 if self.phase.arms is None else 2
         previous: Arm | None = None
+        times = 1
         for number in range(self.warm_up_cycles + arms * self.at_most):
             arm = self._arm_of(number)
-            entries = self._entries(arm, previous)
+            is_warm_up = number < self.warm_up_cycles
+            if not is_warm_up and (number - self.warm_up_cycles) % arms == 0:
+                times = repeats()
+            entries = self._entries(arm, previous, times)
             steps = tuple(self._place(arm, number).steps(entries))
-            yield Cycle(number, arm, number < self.warm_up_cycles, steps)
+            yield Cycle(number, arm, is_warm_up, steps, times)
             previous = arm
 
     def is_last(self, cycle: Cycle) -> bool:
@@ -127,15 +140,16 @@ class ScheduledPhase:
         counted = cycle if cycle < self.warm_up_cycles else cycle - self.warm_up_cycles
         return counted if self.phase.arms is None else counted // 2
 
-    def _entries(self, arm: Arm, previous: Arm | None) -> Sequence[Entry]:
+    def _entries(self, arm: Arm, previous: Arm | None, times: int) -> Sequence[Entry]:
         fresh = () if self.fresh_cycle is None else (self.fresh_cycle,)
         if self.phase.arms is None:
-            return (*fresh, *self.phase.each)
+            return (*fresh, *_repeated(self.phase.each, times))
         own = self._of(arm)
+        each = _repeated(own.each, times)
         if arm is previous:
-            return (*fresh, *own.each)
+            return (*fresh, *each)
         left = self._of(previous).after if previous is not None else ()
-        return (*left, *fresh, *own.before, *own.each)
+        return (*left, *fresh, *own.before, *each)
 
     def _of(self, arm: Arm) -> ArmSteps:
         assert self.phase.arms is not None
@@ -151,6 +165,10 @@ class ScheduledPhase:
         coin = Position(self.name, None, number - is_second, _COIN_TRACK, 0)
         control_first = random_of(self.seed, coin).random() < 0.5
         return Arm.CONTROL if control_first is not bool(is_second) else Arm.TREATMENT
+
+
+def _repeated(each: tuple[Entry, ...], times: int) -> tuple[Entry, ...]:
+    return each if times == 1 else (RepeatEntry(times, each),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,9 @@ def open_history(folder: Path) -> History:
         facts=facts,
         events=events,
         samples=StoredSamples(blocks, interned),
-        log=_read_log(folder),
+        log=_read_file(folder / run_layout.LOG),
         interrupted=bool(meta.get(run_layout.KEY_END, {"interrupted": True})["interrupted"]),
+        scenario_text=_read_file(folder / run_layout.SCENARIO).decode("utf-8", "replace"),
     )
 
 
@@ -161,8 +162,7 @@ def _read_events(database: sqlite3.Connection, meta: Mapping[str, Any], interned
     return tuple(codec.read(Cursor(unsqueeze(packed)), interned) for _, packed in rows)
 
 
-def _read_log(folder: Path) -> bytes:
-    path = folder / run_layout.LOG
+def _read_file(path: Path) -> bytes:
     try:
         return path.read_bytes() if path.is_file() else b""
     except OSError as error:

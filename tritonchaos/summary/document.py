@@ -94,6 +94,7 @@ def _assessment(assessment: Assessment) -> dict[str, Any]:
         "cycles_used": assessment.cycles_used,
         "excluded_bytes_per_cycle": _rounded(assessment.excluded_bytes_per_cycle),
         "reason": assessment.reason,
+        "per": assessment.per,
     }
 
 
@@ -112,6 +113,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "known": finding.known,
         "undocumented": finding.undocumented,
         "counts": finding.counts,
+        "per": finding.per,
+        "footprint_bytes": finding.footprint_bytes,
+        "footprints": _rounded(finding.footprints),
     }
 
 

@@ -39,7 +39,7 @@ def _inconclusive(verdict: Verdict, readings: Sequence[CycleReading]) -> str:
 def _passed(verdict: Verdict, readings: Sequence[CycleReading]) -> str:
     passed = len({a.checker for a in verdict.assessments if a.counts and a.status is Status.PASS})
     bounds = [
-        f"{a.metric} grows by less than {format_bytes(a.excluded_bytes_per_cycle)} per cycle"
+        f"{a.metric} grows by less than {format_bytes(a.excluded_bytes_per_cycle)} per {a.per}"
         for a in verdict.assessments
         if a.counts and a.metric and a.excluded_bytes_per_cycle is not None and channel(a.metric) is not Channel.COUNT
     ]

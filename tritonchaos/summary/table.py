@@ -26,6 +26,7 @@ class TableRow:
         delta: Metric -> the same minus the baseline of this start of the server, in bytes; absent without a baseline.
         mismatch: The first unmet expectation, or None.
         unsettled: Metrics whose reading had not settled.
+        start_number: Which start of the server it ran on, from 1.
     """
 
     phase: str
@@ -38,6 +39,7 @@ class TableRow:
     delta: Mapping[str, int]
     mismatch: str | None
     unsettled: frozenset[str]
+    start_number: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def _row(reading: CycleReading, replies: Mapping[tuple[str, int, str], str], at_
         delta={metric: value - at_start[metric] for metric, value in reading.values.items() if metric in at_start},
         mismatch=reading.mismatch,
         unsettled=reading.unsettled,
+        start_number=reading.start_number,
     )
 
 

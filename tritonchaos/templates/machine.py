@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonchaos import native
+from tritonchaos.plugins import BuildsFiles
 from tritonchaos.templates.building import Builder
 from tritonchaos.templates.template_file import VariantEntry
 
@@ -17,12 +18,14 @@ class Machine:
         backends: Backends that the server brings itself; None: not known, so that only a named variant can be served.
         c_compiler: A C compiler is there for our own backends; None: look for one.
         tensorrt_version: Of the server's TensorRT, such as "10.13.3"; None: not known.
+        place: Builds model files where the server will run; None: they are built by this Python.
     """
 
     backends: frozenset[str] | None
     has_gpu: bool
     c_compiler: bool | None = None
     tensorrt_version: str | None = None
+    place: BuildsFiles | None = None
 
 
 def stands_in(entry: VariantEntry, machine: Machine) -> str | None:
@@ -56,6 +59,8 @@ def foreign_plan(builder: Builder, machine: Machine) -> str | None:
     """
     if builder.library != "tensorrt":
         return f"only {builder.library} {builder.version} is installed here, whose plans no Triton serves"
+    if builder.place:
+        return None  # the server's own
     if machine.tensorrt_version is None:
         return "which TensorRT the server has is not known"
     if builder.version.split(".")[:3] != machine.tensorrt_version.split(".")[:3]:

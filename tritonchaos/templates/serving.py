@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tritonchaos import native
 from tritonchaos.errors import TemplateError
+from tritonchaos.plugins import BuildsFiles
 from tritonchaos.shipped import shipped_folder
 from tritonchaos.templates.building import build_model_file, find_builder
+from tritonchaos.templates.building_in_place import is_build_source
 from tritonchaos.templates.formula import Formula, parse_formula
 from tritonchaos.templates.machine import Machine, foreign_plan, stands_in, unmet
 from tritonchaos.templates.template_file import (
@@ -158,12 +160,15 @@ class ModelTemplate:
             skipped.append((name, why))
         raise self._none_left(machine, skipped)
 
-    def serve(self, model: str, parameters: Mapping[str, Any], variant: str) -> ServedModel:
+    def serve(
+        self, model: str, parameters: Mapping[str, Any], variant: str, place: BuildsFiles | None = None
+    ) -> ServedModel:
         """Make the model's files and build its backend, if it is ours.
 
         Args:
             model: Name of the model and its directory.
             variant: A variant that `choose_variant` gave.
+            place: Builds model files where the server will run; None: this Python builds them.
 
         Raises:
             TemplateError: A wrong parameter, one that has no effect in this variant, or something that cannot be built.
@@ -181,7 +186,10 @@ class ModelTemplate:
             template=self.name,
             variant=variant,
             needs_gpu="gpu" in entry.needs,
-            files={**dict(self._files(variant, {**values, "backend": entry.backend})), **self._built(variant, values)},
+            files={
+                **dict(self._files(variant, {**values, "backend": entry.backend})),
+                **self._built(variant, values, place),
+            },
             backends=_build_backend(entry),
             inputs=inputs,
             outputs=tuple(self._tensor(tensor, values) for tensor in self.read.outputs),
@@ -210,11 +218,11 @@ class ModelTemplate:
         if missing is not None or entry.build is None:
             return missing
         try:
-            return foreign_plan(find_builder(self.folder / entry.build), machine)
+            return foreign_plan(find_builder(self.folder / entry.build, machine.place), machine)
         except TemplateError as error:
             return error.message.splitlines()[-1]
 
-    def _built(self, variant: str, values: Mapping[str, Any]) -> dict[str, Path]:
+    def _built(self, variant: str, values: Mapping[str, Any], place: BuildsFiles | None) -> dict[str, Path]:
         """Build the variant's model file, in version directory 1."""
         entry = self.read.variants[variant]
         if entry.build is None or entry.file is None:
@@ -224,7 +232,7 @@ class ModelTemplate:
             for name, parameter in self.read.parameters.items()
             if variant in parameter.only or not parameter.only
         }
-        return {f"1/{entry.file}": build_model_file(self.folder / entry.build, entry.file, used).file}
+        return {f"1/{entry.file}": build_model_file(self.folder / entry.build, entry.file, used, place).file}
 
     def _none_left(self, machine: Machine, skipped: Sequence[tuple[str, str]]) -> TemplateError:
         why = "".join(f"\n  {name}: {reason}" for name, reason in skipped)
@@ -256,11 +264,13 @@ class ModelTemplate:
     def _files(self, variant: str, values: Mapping[str, Any]) -> Iterator[tuple[str, bytes | Path]]:
         """Yield the folder's own files, then those of the variant's folder, which are laid over them."""
         own = {self.folder / _FILE, *(self.folder / name for name in (*self.read.variants, "__pycache__"))}
-        own |= {self.folder / entry.build for entry in self.read.variants.values() if entry.build}
+        scripts = [self.folder / entry.build for entry in self.read.variants.values() if entry.build]
         for root in (self.folder, self.folder / variant):
             for path in sorted(root.rglob("*")):
                 inside = path.relative_to(root)
                 if path.is_dir() or "__pycache__" in inside.parts or (root / inside.parts[0]) in own:
+                    continue
+                if any(is_build_source(path, script) for script in scripts):
                     continue
                 content = render(path.read_text("utf-8"), path, self.read, values) if is_rendered(path) else None
                 yield inside.as_posix(), path if content is None else content.encode()

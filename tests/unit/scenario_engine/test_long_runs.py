@@ -8,13 +8,13 @@ import tracemalloc
 import pytest
 
 from tests.builders import TREATMENT, failed_load, make_cycle, make_facts, no_answer
-from tritonchaos.checkers.memory_growth import GrowthWatch
 from tritonchaos.cli.run_state import RunState
 from tritonchaos.plugins import load_plugins
 from tritonchaos.post_unload import CycleReader
 from tritonchaos.scenario import parse_scenario
 from tritonchaos.scenario_engine.ending import Ending
 from tritonchaos.schedule import Cycle, expand
+from tritonchaos.watching import GrowthWatch
 
 HOST = "host_private_bytes"
 FIRST, LAST = 500, 1500

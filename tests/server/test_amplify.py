@@ -1,0 +1,63 @@
+"""A leak far below what one load shows, found by more loads before each reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.server.cli import run_scenario, tritonchaos
+from tritonchaos.units import KIB
+
+pytestmark = pytest.mark.server
+
+# Both arms are refused, so that they differ in nothing but the leak.
+SCENARIO = """\
+scenario: amplify
+seed: 1
+target: [{{local: {{}}}}]
+server: {{flags: {{disable-auto-complete-config: true}}}}
+models:
+  healthy: {{template: identity, variant: planted, parameters: {{datatype: FP32, dims: [16]}}}}
+  leaking:
+    template: identity
+    variant: planted
+    parameters: {{datatype: FP32, dims: [16], plant: [{{what: host_bytes, bytes: {leak}, when: failed}}]}}
+phases:
+  - phase: edits
+    steps:
+      - edit_config: {{model: healthy, set: {{"output[0].data_type": TYPE_INT32}}}}
+      - edit_config: {{model: leaking, set: {{"output[0].data_type": TYPE_INT32}}}}
+  - phase: pairs
+    warm_up_cycles: 20
+    cycles: {{at_least: 6, at_most: {at_most}, until: verdict}}
+    amplify: {amplify}
+    arms:
+      control: {{each: [{{load: {{model: healthy, expect: {{error: unexpected datatype}}}}}}, {{unload: healthy}}]}}
+      treatment: {{each: [{{load: {{model: leaking, expect: {{error: unexpected datatype}}}}}}, {{unload: leaking}}]}}
+check: [memory_growth, server_alive, hang, expectations]
+"""
+
+
+def scenario(*, leak: str, amplify: bool, at_most: int) -> str:
+    return SCENARIO.format(leak=leak, amplify=str(amplify).lower(), at_most=at_most)
+
+
+def test_a_leak_of_2_kib_per_load_is_found_and_judged_offline_at_the_same_cycle(tmp_path: Path) -> None:
+    called = run_scenario(scenario(leak="2KiB", amplify=True, at_most=120), tmp_path)
+    assert called.exit_code == 1, called.shown()
+    live = called.results
+    leak = called.findings("leak")[0]
+    assert leak["per"] == "load"
+    assert leak["bytes_per_cycle"] == pytest.approx(2 * KIB, rel=0.4)
+    judged = tritonchaos("judge", called.folder, cwd=tmp_path)
+    assert (judged.returncode, called.results) == (1, live)
+    # The run stopped at its verdict: the last treatment cycle is the one at which it was reached.
+    treatment = next(p for p in live["phases"] if p["arm"] == "treatment")
+    growth = next(a for a in live["assessments"] if a["metric"] == leak["metric"])
+    assert growth["cycles_used"] == treatment["cycles"]
+
+
+def test_without_more_loads_the_same_leak_is_not_found(tmp_path: Path) -> None:
+    called = run_scenario(scenario(leak="2KiB", amplify=False, at_most=60), tmp_path)
+    assert called.exit_code in {0, 3}, called.shown()

@@ -1,0 +1,108 @@
+"""More loads before each reading where nothing moves: the watch asks, the phase allows, and offline it is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import CONTROL, TREATMENT, make_cycle, make_history, make_position, make_step
+from tritonchaos.checkers.memory_growth import MemoryGrowth
+from tritonchaos.observations import Arm, Event, PhaseFacts
+from tritonchaos.plugins import Advice
+from tritonchaos.post_unload import CycleReading, read_cycles
+from tritonchaos.units import KIB, MIB
+from tritonchaos.verdict import Status
+from tritonchaos.watching import GrowthWatch
+
+DEVICE = "nvml_process_used_bytes"
+HOST = "host_private_bytes"
+PAGE = 2 * MIB
+
+
+def cycle_of(loads: int, number: int, used: int, metric: str = DEVICE, arm: Arm = TREATMENT) -> list[Event]:
+    """A cycle that loads and unloads several times before its reading."""
+    events = make_cycle({metric: used}, cycle=number, arm=arm)
+    at = make_position(arm=arm, cycle=number)
+    more = [make_step("load", position=replace(at, step_number=2 * extra)) for extra in range(1, loads)]
+    return [events[0], *more, *events[1:]]
+
+
+def readings(events: list[Event]) -> Iterator[CycleReading]:
+    return iter(read_cycles(events, 3))
+
+
+def live(leak_per_load: int, at_most: int, page: int = PAGE, metric: str = DEVICE) -> tuple[list[Event], list[int]]:
+    """Run cycles as the engine would, with memory that is taken in whole pages; return events and loads per cycle."""
+    watch = GrowthWatch(uses_gpu=metric == DEVICE, amplified={"p"})
+    events: list[Event] = []
+    loads, total, each = 1, 0, []
+    for number in range(at_most):
+        total += loads
+        each.append(loads)
+        events += (cycle := cycle_of(loads, number, 10**8 + total * leak_per_load // page * page, metric))
+        advice = watch.see(next(readings(cycle)))
+        if advice is Advice.ENOUGH:
+            break
+        loads = min(32, 2 * loads) if advice is Advice.DOUBLE_LOADS else loads
+    return events, each
+
+
+def judged(events: list[Event], metric: str = DEVICE):
+    facts = {"uses_gpu": metric == DEVICE, "phases": (PhaseFacts("p", TREATMENT, "cycles", 200, amplify=True),)}
+    return MemoryGrowth().check(make_history(events, **facts))[0]
+
+
+def test_loads_double_after_12_flat_cycles_each_and_stable_needs_44_at_the_most() -> None:
+    events, each = live(0, 200)
+    assert [each.count(loads) for loads in (1, 2, 4, 8, 16)] == [each.index(2), 12, 12, 12, 12]
+    assert 44 <= each.count(32) <= 48
+    assessment = judged(events)
+    assert (assessment.status, assessment.cycles_used) == (Status.PASS, len(each))
+    assert "per load" in assessment.reason
+
+
+@pytest.mark.parametrize("leak_per_load", [4 * KIB, 40 * KIB])
+def test_a_leak_below_a_page_per_load_is_found_and_stated_per_load(leak_per_load: int) -> None:
+    events, each = live(leak_per_load, 200)
+    assessment = judged(events)
+    assert (assessment.status, assessment.cycles_used) == (Status.FAIL, len(each))
+    finding = assessment.findings[0]
+    assert finding.per == "load"
+    assert finding.bytes_per_cycle == pytest.approx(leak_per_load, rel=0.2)
+    assert "per load" in finding.title
+    assert any("loads before a reading in p: 1 (over" in line for line in finding.evidence)
+
+
+def test_4_kib_per_load_are_missed_without_more_loads() -> None:
+    watch = GrowthWatch(uses_gpu=True)
+    events = [e for n in range(200) for e in cycle_of(1, n, 10**8 + n * 4 * KIB // PAGE * PAGE)]
+    advice = [watch.see(reading) for reading in readings(events)]
+    assert Advice.DOUBLE_LOADS not in advice
+    assert not watch.has_leak
+
+
+def test_slow_growth_of_the_host_asks_for_more_loads_too() -> None:
+    _, each = live(2 * KIB, 60, page=4 * KIB, metric=HOST)
+    assert max(each) > 4
+
+
+def test_a_phase_that_may_not_amplify_is_judged_by_its_cycles() -> None:
+    watch = GrowthWatch(uses_gpu=True, amplified={"another"})
+    events = [e for n in range(40) for e in cycle_of(2 if n % 3 else 1, n, 10**8 + n * PAGE)]
+    for reading in readings(events):
+        watch.see(reading)
+    assert watch.unit == "cycle"
+    assert watch.series[DEVICE].state.bytes_per_cycle == pytest.approx(PAGE, rel=0.1)
+
+
+def test_both_arms_of_a_pair_are_counted_at_the_number_of_loads_that_they_had() -> None:
+    watch = GrowthWatch(uses_gpu=True, amplified={"p"})
+    advice = []
+    for number in range(44):
+        loads = 1 if number < 32 else 2
+        arm = CONTROL if number % 2 else TREATMENT
+        advice += [watch.see(reading) for reading in readings(cycle_of(loads, number, 10**8, arm=arm))]
+    asked = [number for number, one in enumerate(advice) if one is Advice.DOUBLE_LOADS]
+    assert asked and asked[-1] == 31

@@ -1,0 +1,71 @@
+"""A series in one column of a CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from tritonchaos.errors import UsageError
+from tritonchaos.series.cells import Cells, is_number, is_unavailable
+from tritonchaos.series.guessing import complete
+from tritonchaos.series.records import Expected, Series, SeriesFlaw
+
+_DELIMITERS: Final = ",;\t"
+_SHOWN_COLUMNS: Final = 12
+
+
+def read(numbered: Iterator[tuple[int, str]], name: str, expected: Expected) -> Series:
+    """Return the series of a column: the only one, or the one that was named, by its name or its number from 1.
+
+    Raises:
+        UsageError: There is no such column, or several and none was named.
+    """
+    first = next(numbered)
+    delimiter = max(_DELIMITERS, key=first[1].count)
+    row = _split(first[1], delimiter)
+    has_names = not any(is_number(cell) or is_unavailable(cell) for cell in row)
+    at = _column(row, has_names, name, expected.column)
+    rest = numbered if has_names else chain([first], numbered)
+    title = row[at] if has_names else ""
+    values, channel, quantum = complete(_values(rest, delimiter, at, len(row)), title or name, expected)
+    return Series(name, values, "", channel, quantum)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    line = line.rstrip("\r\n")
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(delimiter)]
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
+
+
+def _column(row: Sequence[str], has_names: bool, name: str, wanted: str | None) -> int:
+    shown = ", ".join(row[:_SHOWN_COLUMNS]) if has_names else f"1 to {len(row)}"
+    if wanted is None:
+        if len(row) > 1:
+            raise UsageError(f"{name} has {len(row)} columns ({shown})", hint="name one with --column")
+        return 0
+    if has_names and wanted in row:
+        return row.index(wanted)
+    if wanted.isdigit() and 1 <= int(wanted) <= len(row):
+        return int(wanted) - 1
+    raise UsageError(f"{name} has no column {wanted!r}; expected one of {shown}", hint="name one with --column")
+
+
+def _values(numbered: Iterator[tuple[int, str]], delimiter: str, at: int, columns: int) -> Iterator[int]:
+    cells = Cells()
+    empty_line = 0
+    for number, line in numbered:
+        if not line.strip():
+            empty_line = empty_line or number
+            continue
+        if empty_line:
+            raise SeriesFlaw(f"line {empty_line} is empty, expected a number of bytes")
+        if columns == 1:
+            yield cells.read(line.strip().strip('"'), f"line {number}")
+            continue
+        row = _split(line, delimiter)
+        if len(row) != columns:
+            raise SeriesFlaw(f"line {number}: found {len(row)} columns, expected {columns} as in the first line")
+        yield cells.read(row[at], f"line {number}")

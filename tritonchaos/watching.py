@@ -1,0 +1,127 @@
+"""The stopping rule of memory growth: what all finished cycles say up to now, live and offline alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tritonchaos.growth import Growth, JudgedSeries
+from tritonchaos.observations import Arm
+from tritonchaos.plugins import Advice
+from tritonchaos.post_unload import CycleReading, primary_metrics
+
+_JUDGED: Final = ("nvml_process_used_bytes", "nvml_device_used_bytes", "host_private_bytes")
+_INSTEAD: Final = ("host_rss_bytes", "host_private_bytes")  # the first is judged where the second cannot be read
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Cycles of one arm that did not do what they should: the first, and how many; a long run may have any number."""
+
+    first: CycleReading
+    count: int = 0
+
+
+@dataclass(slots=True)
+class LoadsPerCycle:
+    """Judged cycles in a row, of a phase with `amplify`, that loaded equally often before their reading."""
+
+    phase: str
+    loads: int
+    cycles: int = 0
+
+
+class GrowthWatch:
+    """The stopping rule: enough when a judged metric leaks, or when all deciding metrics are stable.
+
+    Args:
+        uses_gpu: A variant that needs a GPU was served, so that only device metrics can decide.
+        metrics: Metrics to judge, all of them deciding; empty: the checker's own choice.
+        amplified: Phases whose cycles may do their steps more than once before they are read.
+    """
+
+    def __init__(self, uses_gpu: bool, metrics: Sequence[str] = (), amplified: Collection[str] = ()) -> None:
+        self._uses_gpu = uses_gpu
+        self._asked = tuple(metrics)
+        self._amplified = frozenset(amplified)
+        self.loads: list[LoadsPerCycle] = []
+        self.series: dict[str, JudgedSeries] = {}
+        self.left_out: dict[Arm, LeftOut] = {}
+        self.first_treatment: CycleReading | None = None
+
+    def see(self, reading: CycleReading) -> Advice:
+        """Take the next finished cycle and say whether the evidence is in."""
+        if not reading.is_warm_up and reading.mismatch is not None:
+            self.left_out.setdefault(reading.arm, LeftOut(reading)).count += 1
+        if self.first_treatment is None and reading.is_judged and reading.arm is Arm.TREATMENT:
+            self.first_treatment = reading
+        for metric in self._judged_metrics(reading):
+            self.series.setdefault(metric, JudgedSeries(metric, amplified=bool(self._amplified)))
+        is_amplified = reading.phase in self._amplified
+        if is_amplified:
+            self._count_loads(reading)
+        elif self._amplified:
+            reading = replace(reading, loads=1)  # `every` may vary them, which means nothing here
+        for series in self.series.values():
+            series.see(reading)
+        # Asked first, as it looks at every series anew; which on a long run is not done at each cycle.
+        more = is_amplified and self._want_more_loads()
+        if self.has_leak or self._all_stable():
+            return Advice.ENOUGH
+        return Advice.DOUBLE_LOADS if more else Advice.GO_ON
+
+    @property
+    def unit(self) -> str:
+        """What rates are stated per: "load" where cycles repeated their loads, else "cycle"."""
+        return "load" if self.loads_in_words() else "cycle"
+
+    def _count_loads(self, reading: CycleReading) -> None:
+        if not reading.is_judged:
+            return
+        last = self.loads[-1] if self.loads else None
+        if last is None or (last.phase, last.loads) != (reading.phase, reading.loads):
+            last = LoadsPerCycle(reading.phase, reading.loads)
+            self.loads.append(last)
+        last.cycles += 1
+
+    def loads_in_words(self) -> dict[str, str]:
+        """Say for each phase that repeated its loads how often it did, and for how many judged cycles."""
+        words: dict[str, list[str]] = {}
+        for one in self.loads:
+            words.setdefault(one.phase, []).append(f"{one.loads} (over {one.cycles} cycles)")
+        return {phase: ", ".join(parts) for phase, parts in words.items() if len(parts) > 1}
+
+    def _want_more_loads(self) -> bool:
+        deciding = self.deciding
+        return bool(deciding) and all(self.series[metric].wants_more_loads for metric in deciding)
+
+    @property
+    def has_leak(self) -> bool:
+        """A metric that speaks for the server alone leaks."""
+        return any(self.is_leak(metric) for metric in self.series)
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Metrics whose verdict is the run's."""
+        return tuple(self.series) if self._asked else primary_metrics(self._uses_gpu, self.series)
+
+    def is_leak(self, metric: str) -> bool:
+        """Say whether a metric leaks, and it is the server that it speaks of."""
+        return self.series[metric].latest.verdict is Growth.LEAK and not self.may_be_somebody_elses(metric)
+
+    def may_be_somebody_elses(self, metric: str) -> bool:
+        """Say whether others on the GPU could explain it: whole-device bytes that do not decide."""
+        return metric.startswith("nvml_device_") and metric not in self.deciding
+
+    def _all_stable(self) -> bool:
+        deciding = self.deciding
+        return bool(deciding) and all(self.series[m].latest.verdict is Growth.STABLE for m in deciding)
+
+    def _judged_metrics(self, reading: CycleReading) -> list[str]:
+        wanted = self._asked or _JUDGED
+        found = [metric for metric in reading.values if metric in wanted or metric.partition("@")[0] in wanted]
+        other, usual = _INSTEAD
+        if not self._asked and usual not in reading.values and usual not in self.series and other in reading.values:
+            found.append(other)
+        return found
