@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from tritonchaos.cli import calibrate, clean, doctor, judge, list_, report, repro, run, schema, verify
+from tritonchaos.cli import calibrate, clean, doctor, judge, list_, pin, report, repro, run, schema, verify
 from tritonchaos.errors import ExitCode, TritonChaosError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ for _name, _command in (
     ("verify", verify.verify_command),
     ("list", list_.list_command),
     ("doctor", doctor.doctor_command),
+    ("pin", pin.pin_command),
     ("schema", schema.schema_command),
     ("clean", clean.clean_command),
 ):
