@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from tritonchaos.cli import clean, doctor, judge, list_, report, run, schema
+from tritonchaos.cli import clean, compare, doctor, judge, list_, report, run, schema
 from tritonchaos.errors import ExitCode, TritonChaosError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ for _name, _command in (
     ("run", run.run_command),
     ("judge", judge.judge_command),
     ("report", report.report_command),
+    ("compare", compare.compare_command),
     ("list", list_.list_command),
     ("doctor", doctor.doctor_command),
     ("schema", schema.schema_command),
