@@ -17,6 +17,8 @@ from tritonchaos.errors import TemplateError
 
 WARNINGS: Final = ("-Wall", "-Wextra", "-Werror")
 _BASE_FLAGS: Final = ("-std=c11", "-O2", "-g", "-fPIC", "-shared")
+# Linked statically, a program runs in any container, whatever C library is in it.
+_PROGRAM_FLAGS: Final = ("-std=c11", "-O2", "-static")
 _CANDIDATES: Final = ("cc", "gcc", "clang")
 _INSTALL: Final = 'install one ("apt-get install gcc libc6-dev", "dnf install gcc") or name one in $CC'
 # A compiler that hangs (a broken wrapper, a dead network disk) must not hang us.
@@ -84,17 +86,29 @@ def compile_shared(name: str, sources: Sequence[Path], flags: Sequence[str] = ()
     Raises:
         TemplateError: No compiler, a compiler error (with its last lines), or a cache that cannot be written.
     """
+    return _compiled(name, f"lib{name}.so", sources, (*_BASE_FLAGS, *flags))
+
+
+def compile_program(name: str, sources: Sequence[Path], flags: Sequence[str] = ()) -> Path:
+    """Compile C sources into a statically linked program, unless the cache has it; see `compile_shared`.
+
+    Returns:
+        Path of the program, in a folder that holds nothing else.
+    """
+    return _compiled(name, name, sources, (*_PROGRAM_FLAGS, *flags))
+
+
+def _compiled(name: str, file: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
     compiler = find_compiler()
     folder = cache_folder() / "native" / f"{name}-{_key(name, sources, flags, compiler)}"
-    library = folder / f"lib{name}.so"
-    if not library.exists():
+    if not (folder / file).exists():
         try:
-            _build_into(folder, library.name, compiler, sources, flags)
+            _build_into(folder, file, compiler, sources, flags)
         except OSError as error:
             raise TemplateError(
                 f"cannot write the cache {folder.parent}: {error.strerror}", hint="name a folder in $TRITONCHAOS_CACHE"
             ) from error
-    return library
+    return folder / file
 
 
 def _ask_version(command: tuple[str, ...]) -> Compiler:
@@ -111,7 +125,7 @@ def _ask_version(command: tuple[str, ...]) -> Compiler:
 
 def _key(name: str, sources: Sequence[Path], flags: Sequence[str], compiler: Compiler) -> str:
     headers = {header for source in sources for header in source.parent.glob("*.h")}
-    digest = hashlib.sha256(repr((name, compiler.command, compiler.version, _BASE_FLAGS, tuple(flags))).encode())
+    digest = hashlib.sha256(repr((name, compiler.command, compiler.version, tuple(flags))).encode())
     for path in [*sources, *sorted(headers)]:
         content = path.read_bytes()
         digest.update(f"{path.name} {len(content)}\n".encode())
@@ -134,7 +148,7 @@ def _build_into(folder: Path, library: str, compiler: Compiler, sources: Sequenc
 
 
 def _compile(library: Path, compiler: Compiler, sources: Sequence[Path], flags: Sequence[str]) -> None:
-    command = [*compiler.command, *_BASE_FLAGS, *flags, "-o", str(library), *map(str, sources)]
+    command = [*compiler.command, *flags, "-o", str(library), *map(str, sources)]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S)
     except subprocess.TimeoutExpired as error:

@@ -37,6 +37,8 @@ class Overrides:
         image: Image of the target docker, which is then the only target.
         url: Address of the target remote, which is then the only target.
         gpus: GPUs by number or UUID, "0,1"; targets that cannot be told are left out.
+        target: Name of the target that is then the only one, with the fields that the scenario gives it.
+        pull: When the target docker fetches its image.
     """
 
     settings: tuple[str, ...] = ()
@@ -47,6 +49,8 @@ class Overrides:
     image: str | None = None
     url: str | None = None
     gpus: str | None = None
+    target: str | None = None
+    pull: str | None = None
 
 
 def override(document: Document, overrides: Overrides) -> Document:
@@ -118,9 +122,35 @@ def _name_target(value: dict[str, Any], overrides: Overrides) -> Iterator[str]:
         raise UsageError(f"found {options}, expected one of them: each names the only target")
     for name in asked:
         target, field = _NAMES_TARGET[name]
+        if overrides.target not in (None, target):
+            option = name.replace("_", "-")
+            raise UsageError(f"found --target {overrides.target} and --{option}, expected --target {target} with it")
         given = next((_fields(entry) for entry in _targets(value) if _name(entry) == target), {})
         value["target"] = [{target: {**given, field: getattr(overrides, name)}}]
         yield f"target = {target} with {field} {getattr(overrides, name)}, and no other"
+
+
+def _choose_target(value: dict[str, Any], overrides: Overrides) -> Iterator[str]:
+    name = overrides.target
+    if name is None or any(getattr(overrides, option) is not None for option in _NAMES_TARGET):
+        return
+    if name not in TARGETS:
+        raise UsageError(f"found --target {name}, expected one of {', '.join(TARGETS.names())}")
+    value["target"] = [next((entry for entry in _targets(value) if _name(entry) == name), name)]
+    yield f"target = {name}, and no other"
+
+
+def _set_pull(value: dict[str, Any], overrides: Overrides) -> Iterator[str]:
+    if overrides.pull is None:
+        return
+    targets = _targets(value)
+    if not any(_name(entry) == "docker" for entry in targets):
+        raise UsageError("--pull: the scenario has no target docker", hint="name an image with --image")
+    value["target"] = [
+        {"docker": {**_fields(entry), "pull": overrides.pull}} if _name(entry) == "docker" else entry
+        for entry in targets
+    ]
+    yield f"target docker with pull {overrides.pull}"
 
 
 def _choose_gpus(value: dict[str, Any], overrides: Overrides) -> Iterator[str]:
@@ -139,7 +169,7 @@ def _choose_gpus(value: dict[str, Any], overrides: Overrides) -> Iterator[str]:
 
 
 def _takes_gpus(name: str) -> bool:
-    return name == "docker" if name not in TARGETS else "gpus" in field_names(TARGETS[name])  # type: ignore[arg-type]
+    return name in TARGETS and "gpus" in field_names(TARGETS[name])  # type: ignore[arg-type]
 
 
 def _apply_settings(value: dict[str, Any], overrides: Overrides) -> Iterator[str]:
@@ -154,7 +184,9 @@ _CHANGES: Final[tuple[Callable[[dict[str, Any], Overrides], Iterator[str]], ...]
     _set_variant,
     _set_cycles,
     _name_target,
+    _choose_target,
     _choose_gpus,
+    _set_pull,
     _apply_settings,
 )
 

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Final
 
-from tritonchaos import __version__
+from tritonchaos import __version__, calibrated
 from tritonchaos.choosing import Chosen, choose, usable_target
 from tritonchaos.errors import RunBrokeOff, StoreError, TritonChaosError, UsageError
 from tritonchaos.judging import build_checkers, find_watch, judge_history
@@ -215,16 +215,17 @@ def _refuse_inside(folder: Path, model_repository: Path | None) -> None:
 
 
 def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path, options: RunOptions) -> RunFacts:
+    target, uses_gpu = chosen.target.describe(), any(model.needs_gpu for model in chosen.models.values())
     return RunFacts(
         run_id=options.run_id or folder.name,
         tritonchaos_version=__version__,
         scenario=scenario.scenario,
         seed=scenario.seed,
         started_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        target={**chosen.target.describe(), "machine": platform.machine(), "kernel": platform.release()},
+        target={**target, "machine": platform.machine(), "kernel": platform.release()},
         target_skipped=chosen.skipped,
         variants=chosen.variants,
-        uses_gpu=any(model.needs_gpu for model in chosen.models.values()),
+        uses_gpu=uses_gpu,
         unavailable={},
         sample_count=scenario.sample.count,
         phases=tuple(PhaseFacts(p.name, p.arm, p.kind, p.at_most, p.amplify) for p in schedule.phases),
@@ -232,4 +233,5 @@ def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path,
         known=tuple(dict(entry) for entry in scenario.known_entries()),
         metrics=tuple(scenario.sample.metrics),
         accept_known=options.accept_known,
+        calibration=calibrated.statement(target, uses_gpu),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,19 +23,29 @@ pytestmark = pytest.mark.server
 load_plugins()
 
 
+# What a target of the same class is called where it is tried in more than one way.
+IN_A_CLOSED_CONTAINER = "docker, nothing published"
+ENGINE = os.environ.get("TRITONCHAOS_TEST_ENGINE")
+IN_A_CONTAINER = {"image": "tritonchaos/tritonserver-cpu:2.51", "pull": "never", "engine": ENGINE}
+
+
 @pytest.fixture(scope="module")
 def fields(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Any]]]:
     """Target -> fields that it cannot do without: a server that is up, for those that start none."""
     server = start_local_server(tmp_path_factory.mktemp("up"))
-    yield {"remote": {"url": server.running.url}}
+    closed = {**IN_A_CONTAINER, "network": "none"}
+    yield {"remote": {"url": server.running.url}, "docker": IN_A_CONTAINER, IN_A_CLOSED_CONTAINER: closed}
     server.stop()
 
 
-@pytest.fixture(params=TARGETS.names())
+@pytest.fixture(params=[*TARGETS.names(), IN_A_CLOSED_CONTAINER])
 def target(request: pytest.FixtureRequest, fields: dict[str, dict[str, Any]]) -> Iterator[Target]:
     """Each registered target that can be used here; it is stopped in any case."""
+    name = request.param.partition(",")[0]
+    if name == "docker" and ENGINE is None:
+        pytest.skip("docker: $TRITONCHAOS_TEST_ENGINE names no engine")
     try:
-        made: Target = TARGETS[request.param](**fields.get(request.param, {}))
+        made: Target = TARGETS[name](**fields.get(request.param, {}))
         made.check()
     except (TargetUnavailable, TypeError) as reason:
         pytest.skip(f"{request.param}: {reason}")

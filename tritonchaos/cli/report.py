@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from enum import Enum
+from typing import Annotated
+
 import typer
 
 from tritonchaos.cli.options import Plugins, Reports, RunFolder
 
 
-def report_command(run: RunFolder, report: Reports = None, plugin: Plugins = None) -> None:
+class PictureFormat(str, Enum):
+    """What `--format` takes; each is the name of a reporter."""
+
+    PNG = "png"
+    SVG = "svg"
+
+
+Picture = Annotated[
+    PictureFormat | None,
+    typer.Option(
+        "--format",
+        help="Draw post_unload.png or .svg, for a chat or an issue (extra `plots`).",
+        envvar="TRITONCHAOS_FORMAT",
+    ),
+]
+
+
+def report_command(run: RunFolder, report: Reports = None, picture: Picture = None, plugin: Plugins = None) -> None:
     """Write the reports of a run directory, or of a set, again and say where they are; needs no server."""
     from tritonchaos.plugins import load_plugins
     from tritonchaos.running import judge_folder
@@ -15,5 +35,10 @@ def report_command(run: RunFolder, report: Reports = None, plugin: Plugins = Non
 
     load_plugins(plugin or ())
     reports = tuple(report or ())
+    if picture is not None:
+        from tritonchaos.plotting import require_matplotlib
+
+        require_matplotlib()
+        reports = (*reports, picture.value)
     for path in report_set(run, reports) if is_set(run) else judge_folder(run, reports).written:
         typer.echo(path)

@@ -46,6 +46,10 @@ _OUT = typer.Option(help="Run directory, or that of the set; must be empty or ab
 _SERVER = typer.Option(help="tritonserver to use; no other target is tried.", envvar="TRITONCHAOS_SERVER_PATH")
 _IMAGE = typer.Option(help="Docker image to use; no other target is tried.", envvar="TRITONCHAOS_IMAGE")
 _URL = typer.Option(help="Address of a server that is up; no other target is tried.", envvar="TRITONCHAOS_URL")
+_TARGET = typer.Option(help="Target to use; no other is tried.", envvar="TRITONCHAOS_TARGET")
+_PULL = typer.Option(
+    help="When the target docker fetches its image: missing, always or never.", envvar="TRITONCHAOS_PULL"
+)
 _GPUS = typer.Option(help='GPUs to use, by number or UUID: "0,1".', envvar="TRITONCHAOS_GPUS")
 _MODELS = typer.Option(
     help="Model repository to copy into the run; never touched.", envvar="TRITONCHAOS_MODEL_REPOSITORY"
@@ -77,6 +81,8 @@ def run_command(
     server_path: Annotated[Path | None, _SERVER] = None,
     image: Annotated[str | None, _IMAGE] = None,
     url: Annotated[str | None, _URL] = None,
+    target: Annotated[str | None, _TARGET] = None,
+    pull: Annotated[str | None, _PULL] = None,
     gpus: Annotated[str | None, _GPUS] = None,
     model_repository: Annotated[Path | None, _MODELS] = None,
     variant: Annotated[str | None, _VARIANT] = None,
@@ -109,6 +115,8 @@ def run_command(
         image=image,
         url=url,
         gpus=gpus,
+        target=target,
+        pull=pull,
     )
     options = RunOptions(
         out=out,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tritonchaos.client.model_calls import ModelCalls
+from tritonchaos.client.starting import wait_until_live
 from tritonchaos.client.triton_client import (
     HELD_STATES,
     HOW_TO_GET_GRPC,
@@ -20,4 +21,5 @@ __all__ = [
     "TritonClient",
     "parse_index",
     "wait_until_gone",
+    "wait_until_live",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 import select
 import socket
@@ -58,11 +60,14 @@ class HttpConnection:
     Args:
         host: Name or address.
         port: TCP port.
+        unix_path: Unix socket of a relay to that host and port. The first byte of a connection through it is 0, or
+            the errno with which the relay could not connect.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, unix_path: str | None = None) -> None:
         self._host = host
         self._port = port
+        self._unix_path = unix_path
         self._socket: socket.socket | None = None
         self._host_header = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -128,7 +133,7 @@ class HttpConnection:
             raise _Lost(f"closed: {error.strerror or error}") from None
 
     def _exchange(self, call: _Call, method: str, head: bytes, body: bytes) -> Exchange:
-        connection = self._socket or self._connect(call.deadline)
+        connection = self._socket or self._open(call.deadline)
         self._socket = connection
         call.start(connection)
         call.send(head, body)
@@ -138,6 +143,9 @@ class HttpConnection:
         if not can_stay:
             self.close()
         return Exchange(answer, headers)
+
+    def _open(self, deadline: _Deadline) -> socket.socket:
+        return self._connect(deadline) if self._unix_path is None else _connect_to_relay(self._unix_path, deadline)
 
     def _connect(self, deadline: _Deadline) -> socket.socket:
         try:
@@ -187,6 +195,34 @@ class HttpConnection:
             lines.append(f"Content-Length: {body_bytes}")
         lines += [f"{name}: {value}" for name, value in headers.items()]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def _connect_to_relay(path: str, deadline: _Deadline) -> socket.socket:
+    """Connect through a relay; a connection that it could not make is told as it would be without it."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(deadline.left_s())
+        connection.connect(path)
+        connection.settimeout(deadline.left_s())
+        told = connection.recv(1)
+        if told == b"\0":
+            return connection
+        reason = _told_by_relay(told[0] if told else errno.ECONNRESET)
+    except (ConnectionRefusedError, FileNotFoundError):
+        reason = "refused"
+    except TimeoutError:
+        reason = "deadline"
+    except OSError as error:
+        reason = f"refused: {error.strerror or error}"
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    raise _Lost(reason)
+
+
+def _told_by_relay(number: int) -> str:
+    return "refused" if number == errno.ECONNREFUSED else f"refused: {os.strerror(number)}"
 
 
 class _Call:

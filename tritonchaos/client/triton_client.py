@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from tritonchaos.client.grpc_calls import GrpcCalls
 from tritonchaos.client.http_connection import Exchange, HttpConnection
@@ -36,7 +36,7 @@ class TritonClient:
     One client per thread: its connection carries one call at a time.
 
     Args:
-        url: Base URL, "http://HOST:PORT".
+        url: Base URL, "http://HOST:PORT"; or "http+unix:///PATH", a socket behind which a relay stands.
         grpc: "HOST:PORT" of the gRPC endpoint, or None.
 
     Raises:
@@ -44,13 +44,9 @@ class TritonClient:
     """
 
     def __init__(self, url: str, grpc: str | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
-            raise UsageError(f"found server URL {url!r}, expected http://HOST:PORT")
         self.url = url
         self.grpc = grpc
-        self._prefix = parts.path.rstrip("/")
-        self._connection = HttpConnection(parts.hostname, parts.port or 80)
+        self._prefix, self._connection = _connection(url)
         self._calls: GrpcCalls | None = None
 
     # --- the server ---
@@ -309,6 +305,16 @@ def _silence(reply: Reply) -> NoAnswer:
 
 
 # --- details ----------------------------------------------------------------------------------------
+
+
+def _connection(url: str) -> tuple[str, HttpConnection]:
+    """Prefix of all paths, and the connection to a base URL."""
+    parts = urlsplit(url)
+    if parts.scheme == "http+unix" and not parts.netloc and parts.path:
+        return "", HttpConnection("localhost", 80, unix_path=unquote(parts.path))
+    if parts.scheme != "http" or not parts.hostname:
+        raise UsageError(f"found server URL {url!r}, expected http://HOST:PORT")
+    return parts.path.rstrip("/"), HttpConnection(parts.hostname, parts.port or 80)
 
 
 def _model_path(model: str, version: str) -> str:

@@ -83,7 +83,7 @@ def _flags(curve: Curve, at: int) -> int:
 
 def _line(line: Line, at_most: int) -> dict[str, Any]:
     """The places with estimate, low and high; straight between them but for the other arm's cycles."""
-    corners = line_corners(line.places)
+    corners = sorted({*line_corners(line.places), len(line.places) // 2})  # the interval is narrowest in the middle
     if len(corners) > at_most:
         corners = corners[:: len(corners) // at_most + 1] + corners[-1:]
     points = [[line.places[clock], *(round(value) for value in line.at(clock))] for clock in corners]

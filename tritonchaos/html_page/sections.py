@@ -132,7 +132,7 @@ def _growth(finding: Finding) -> Html | None:
     if finding.bytes_per_cycle is None:
         return None
     amount = amount_text(finding.metric, finding.bytes_per_cycle)
-    parts = [tag("strong", amount), tag("span", " per cycle")]
+    parts = [tag("strong", amount), tag("span", f" per {finding.per}")]
     if finding.interval_bytes_per_cycle is not None:
         low, high = (amount_text(finding.metric, bound) for bound in finding.interval_bytes_per_cycle)
         parts.append(tag("span", f", 95 % interval {low} to {high}", class_="interval"))

@@ -6,7 +6,6 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tritonchaos.errors import TargetUnavailable
+from tritonchaos.local_server.server_flags import parse_help
 from tritonchaos.processes import STUB
 
 PATH_VARIABLE: Final = "TRITONCHAOS_SERVER_PATH"
@@ -29,7 +29,6 @@ HOW_TO_INSTALL: Final = (
 # e_machine of the ELF header by what uname calls the machine. Source: elf(5).
 _ELF_MACHINES: Final = {"x86_64": 62, "aarch64": 183}
 _PROBE_S: Final = 30.0
-_FLAG: Final = re.compile(r"^  --([a-z0-9-]+)( <.*)?$", re.MULTILINE)
 # The tritonserver that each nvidia-pytriton wheel carries, for reports that are written before a server has answered.
 _WHEEL_VERSIONS: Final = {"0.7.0": "2.51.0"}
 # The stub of 2.51 fails every inference under NumPy 2 with a shape error, although loading a model succeeds.
@@ -136,7 +135,7 @@ def read_flags(binary: Path, environment: Mapping[str, str]) -> Mapping[str, boo
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TargetUnavailable(f"{binary} --help failed: {error}", hint=HOW_TO_INSTALL) from error
     text = done.stdout.decode("utf-8", "replace")
-    flags = {match[1]: match[2] is not None for match in _FLAG.finditer(text)}
+    flags = parse_help(text)
     if "model-repository" not in flags:
         told = " | ".join(text.strip().splitlines()[-3:]) or "nothing"
         raise TargetUnavailable(

@@ -40,6 +40,7 @@ class RunFacts:
         known: The scenario's `known` list, as plain mappings with "finding", "server" and "about".
         metrics: Metrics that memory_growth is asked to judge; empty: the checker's own choice.
         accept_known: Known findings do not change the exit code.
+        calibration: What an earlier calibration of the machine and target says that they can see; "" without one.
     """
 
     run_id: str
@@ -58,6 +59,7 @@ class RunFacts:
     known: tuple[Mapping[str, str], ...] = ()
     metrics: tuple[str, ...] = ()
     accept_known: bool = False
+    calibration: str = ""
 
     @property
     def amplified(self) -> frozenset[str]:

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from tritonchaos.plugins.checkers import Advice, Checker, Watch, Watches
+from tritonchaos.plugins.container_targets import (
+    HasEndFacts,
+    HasNotes,
+    HasOwnFolders,
+    HasScratch,
+    Limited,
+    Networked,
+    OwnFolders,
+    Pausable,
+    Place,
+)
 from tritonchaos.plugins.loading import load_plugins
 from tritonchaos.plugins.naming import ByteCount, Contract, Named, Seconds
 from tritonchaos.plugins.registry import (
@@ -51,6 +62,15 @@ __all__ = [
     "FAMILIES",
     "Group",
     "HasAbilities",
+    "Place",
+    "Pausable",
+    "OwnFolders",
+    "Networked",
+    "Limited",
+    "HasScratch",
+    "HasOwnFolders",
+    "HasNotes",
+    "HasEndFacts",
     "HasCapacities",
     "HasOwnModels",
     "HasProcesses",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -21,6 +21,8 @@ class SampleScope:
         shm_prefix: Names in /dev/shm that are this run's.
         temp: The server's TMPDIR.
         is_here: The server runs on this machine; if not, the numbers of this machine are none of it.
+        shared_memory: The server's /dev/shm as a path of this process; None: that of this machine.
+        cgroups: Controller -> folder of the server's cgroup, where it has one to itself; "" for cgroup v2.
     """
 
     pid: int | None
@@ -28,6 +30,8 @@ class SampleScope:
     shm_prefix: str = ""
     temp: Path | None = None
     is_here: bool = True
+    shared_memory: Path | None = None
+    cgroups: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Group(str, Enum):

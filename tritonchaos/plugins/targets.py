@@ -107,19 +107,25 @@ ABILITIES: Final[Mapping[str, str]] = {
     "log": "read the server's log",
     "grpc": "be asked over gRPC",
     "backends": "make our own backend libraries loadable beside the server's",
+    "pause": "freeze the server with all its processes",
+    "limit_memory": "limit the server's memory while it runs",
+    "cut_network": "cut the server off from us",
+    "fill_scratch": "fill up the server's scratch space",
 }
+# These need a container around the server.
+OF_CONTAINERS: Final = frozenset({"pause", "limit_memory", "cut_network", "fill_scratch"})
 
 
 @runtime_checkable
 class HasAbilities(Protocol):
-    """A target that cannot do everything; one without this can."""
+    """A target that says what it can do; one without this can do all but what needs a container."""
 
     abilities: frozenset[str]
 
 
 def abilities_of(target: Target) -> frozenset[str]:
     """Names from `ABILITIES` that a target has."""
-    return target.abilities if isinstance(target, HasAbilities) else frozenset(ABILITIES)
+    return target.abilities if isinstance(target, HasAbilities) else frozenset(ABILITIES) - OF_CONTAINERS
 
 
 @runtime_checkable

@@ -54,11 +54,12 @@ class HostSampler:
         self.close()
         self._scope = scope
         self._server = None if scope.pid is None else OpenProcess(scope.pid)
-        self._shared = _SharedNames(scope.shm_prefix) if scope.shm_prefix else None
+        folder = scope.shared_memory or SHARED_MEMORY
+        self._shared = _SharedNames(scope.shm_prefix, folder) if scope.shm_prefix else None
         self._uid = _user_of(scope.pid)
         if self._before is None:
             # Of the first opening, before the server: what it leaves there stays new after a restart.
-            self._before = frozenset((entry.name, entry.inode()) for entry in _shm_entries())
+            self._before = frozenset((entry.name, entry.inode()) for entry in _entries(os.fspath(folder)))
         self._unavailable = _why_not_process(self._server) | _why_not_files(scope)
         return dict(self._unavailable)
 
@@ -104,7 +105,7 @@ class HostSampler:
         before = self._before or frozenset()
         prefixes = (_ANY_RUN, self._scope.shm_prefix or _ANY_RUN)
         found = []
-        for entry in _shm_entries():
+        for entry in _entries(os.fspath(self._scope.shared_memory or SHARED_MEMORY)):
             if entry.name.startswith(prefixes) or (entry.name, entry.inode()) in before:
                 continue
             status = _status(entry)
@@ -135,8 +136,9 @@ def _why_not_process(server: OpenProcess | None) -> dict[str, str]:
 
 def _why_not_files(scope: SampleScope) -> dict[str, str]:
     why: dict[str, str] = {}
-    if not SHARED_MEMORY.is_dir():
-        why.update(dict.fromkeys(("shm_bytes", "shm_other_bytes"), f"there is no {SHARED_MEMORY}"))
+    folder = scope.shared_memory or SHARED_MEMORY
+    if not folder.is_dir():
+        why.update(dict.fromkeys(("shm_bytes", "shm_other_bytes"), f"there is no {folder}"))
     elif not scope.shm_prefix:
         why["shm_bytes"] = "not applicable: the server's shared memory carries no prefix of this run"
     if scope.temp is None:
@@ -192,8 +194,9 @@ def _read_children(server: OpenProcess) -> dict[str, int]:
 class _SharedNames:
     """The names in /dev/shm with one prefix; listed again only when something was added there or removed."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, folder: Path = SHARED_MEMORY) -> None:
         self._prefix = prefix
+        self._folder = os.fspath(folder)
         self._changed_ns = 0
         self._names: list[str] = []
 
@@ -203,16 +206,16 @@ class _SharedNames:
         total = 0
         for name in self._names:
             try:
-                total += os.stat(f"{SHARED_MEMORY}/{name}").st_blocks * _BLOCK_BYTES  # noqa: PTH116 - 50 times a second
+                total += os.stat(f"{self._folder}/{name}").st_blocks * _BLOCK_BYTES  # noqa: PTH116 - 50 times a second
             except OSError:
                 continue  # removed meanwhile
         return total
 
     def _follow(self) -> None:
         try:
-            changed_ns = os.stat(SHARED_MEMORY).st_mtime_ns  # noqa: PTH116
+            changed_ns = os.stat(self._folder).st_mtime_ns  # noqa: PTH116
             if changed_ns != self._changed_ns:
-                self._names = [name for name in os.listdir(SHARED_MEMORY) if name.startswith(self._prefix)]  # noqa: PTH208
+                self._names = [name for name in os.listdir(self._folder) if name.startswith(self._prefix)]  # noqa: PTH208
         except OSError:
             changed_ns, self._names = 0, []
         # The stamp moves in ticks of up to 10 ms, so one that is as young may stand for a later change too.
@@ -236,10 +239,6 @@ def allocated_bytes(folder: Path) -> int:
                 seen.add((status.st_dev, status.st_ino))
                 total += status.st_blocks * _BLOCK_BYTES
     return total
-
-
-def _shm_entries() -> Iterator[os.DirEntry[str]]:
-    return _entries(os.fspath(SHARED_MEMORY))
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:

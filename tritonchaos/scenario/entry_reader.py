@@ -25,7 +25,7 @@ from tritonchaos.scenario.plugin_forms import field_names, fields_as_json, unkno
 from tritonchaos.scenario.problems import Problem, YamlPath, nearest, one_of, shown
 from tritonchaos.scenario.validation import NOT_YET, Keys, validate
 
-LATER_TARGETS: Final = frozenset({"docker", "program"})
+LATER_TARGETS: Final = frozenset({"program"})
 
 CONTROL_STEPS: Final[Mapping[str, tuple[str, str]]] = {
     "repeat": ("times", "Do steps several times, one time after the other."),

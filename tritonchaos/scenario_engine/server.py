@@ -14,6 +14,7 @@ from tritonchaos.observations import (
     Evidence,
     Left,
     NoAnswer,
+    Note,
     Position,
     Reply,
     ServerExited,
@@ -22,6 +23,9 @@ from tritonchaos.observations import (
 )
 from tritonchaos.plugins import (
     CanTrim,
+    HasEndFacts,
+    HasNotes,
+    HasOwnFolders,
     HasProcesses,
     Killable,
     LaunchSpec,
@@ -130,6 +134,8 @@ class ServerLife:
         self._measuring.take("ready")
         if self._starts == 1:  # the counts in them would differ at each start
             self._measuring.record_notes()
+            for note in self._target.notes() if isinstance(self._target, HasNotes) else ():
+                self._journal.record(Note(self._journal.now_ns(), note))
         self._sampling.start()
         self.gate.open()
 
@@ -140,7 +146,7 @@ class ServerLife:
         is not ours is never absent.
         """
         if self.is_ours:
-            self._sampling.open(SampleScope(None, self._gpu_uuids, self._launch.shm_prefix, self._launch.temp))
+            self._sampling.open(self._place(None))
 
     def stop(self, sent: str = "") -> None:
         """Close our connections, stop the server and record how it ended; harmless if none runs.
@@ -237,7 +243,8 @@ class ServerLife:
             return False
         self._journal.record(ServerExited(self._journal.now_ns(), position, exit_code))
         lines = tuple(last_lines(read_log(self._launch.log_file)))
-        self._journal.record(Evidence(self._journal.now_ns(), position, "crash", {"exit_code": str(exit_code)}, lines))
+        facts = {"exit_code": str(exit_code), **self._end_facts()}
+        self._journal.record(Evidence(self._journal.now_ns(), position, "crash", facts, lines))
         self.gate.close(0.0)
         self.close_connections()
         self._sampling.stop()
@@ -254,13 +261,27 @@ class ServerLife:
                 return exit_code
             time.sleep(0.02)
 
+    def _end_facts(self) -> Mapping[str, str]:
+        return self._target.end_facts() if isinstance(self._target, HasEndFacts) else {}
+
     def _has_vanished(self) -> bool:
         return isinstance(self._target, MayVanish) and self._target.has_vanished()
 
     def _scope(self, running: RunningServer) -> SampleScope:
         """What can be read of a server: TMPDIR and shared memory prefix are known only of one that we started."""
-        prefix, temp = (self._launch.shm_prefix, self._launch.temp) if running.is_ours else ("", None)
-        return SampleScope(running.pid, self._gpu_uuids, prefix, temp, running.is_here)
+        if running.is_ours:
+            return self._place(running.pid)
+        return SampleScope(running.pid, self._gpu_uuids, "", None, running.is_here)
+
+    def _place(self, pid: int | None) -> SampleScope:
+        """What can be read of a server of ours, running or not."""
+        launch, target = self._launch, self._target
+        if not isinstance(target, HasOwnFolders):
+            return SampleScope(pid, self._gpu_uuids, launch.shm_prefix, launch.temp)
+        own = target.own_folders(launch)
+        return SampleScope(
+            pid, self._gpu_uuids, launch.shm_prefix, own.temp, shared_memory=own.shared_memory, cgroups=own.cgroups
+        )
 
 
 def log_size(log_file: Path) -> int:

@@ -56,6 +56,8 @@ def notes(history: History, readings: Sequence[CycleReading]) -> list[str]:
         *_too_short(history),
         *_repeated(_last_of_neighbours([note.text for note in history.of(Note)])),
     ]
+    if facts.calibration:
+        found.append(facts.calibration)
     if history.interrupted:
         found.append("the run was interrupted, or it was killed; what it had finished until then was judged")
     return list(dict.fromkeys(found))

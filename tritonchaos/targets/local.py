@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
-import socket
-import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,25 +10,29 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from tritonchaos import processes
-from tritonchaos.client import TritonClient
-from tritonchaos.errors import SamplerError, TargetNotLive, TritonChaosBug, UsageError
+from tritonchaos.client import wait_until_live
+from tritonchaos.errors import SamplerError, TargetNotLive, TritonChaosBug
 from tritonchaos.local_server.backend_layout import lay_out_backends, server_environment
 from tritonchaos.local_server.installation import Installation, find_installation, read_flags
+from tritonchaos.local_server.server_flags import (
+    EXIT_TIMEOUT_S,
+    HOST,
+    asked_flags,
+    exit_timeout_s,
+    free_ports,
+    refuse_unknown,
+    refuse_unloaded_library,
+    spell,
+)
 from tritonchaos.local_server.server_process import ServerProcess
 from tritonchaos.local_server.stacks import take_stacks
 from tritonchaos.local_server.tensorrt_version import find_tensorrt_version
 from tritonchaos.local_server.trimming import Trimmer
 from tritonchaos.nvml import NoNvml, open_nvml, visible_gpus
-from tritonchaos.observations import Answer, JsonValue, Reply
 from tritonchaos.plugins import TARGETS, LaunchSpec, RepositoryPlace, RunningServer, Stop
 from tritonchaos.processes import Process
 
-_HOST: Final = "127.0.0.1"
-# Triton's own default is 30 s; it is spent in full whenever something holds the server back.
-_EXIT_TIMEOUT_S: Final = 10
 _PORT_ATTEMPTS: Final = 3
-_LIVE_CALL_S: Final = 2.0
-_LIVE_PAUSE_S: Final = 0.02
 _SHOWN_LOG_LINES: Final = 20
 _PORT_TAKEN: Final = ("already in use", "Address already in use")
 
@@ -118,18 +118,18 @@ class LocalTarget:
         installation = self._find()
         environment = server_environment(installation, os.environ, {"TMPDIR": str(launch.temp), **launch.env})
         takes_value = read_flags(installation.binary, environment)
-        _refuse_unknown(launch.flags, takes_value)
+        refuse_unknown(launch.flags, takes_value)
         environment = self._with_trimmer(launch, environment)
         folder = launch.scratch / "backends"
         lay_out_backends(installation, folder, launch.backends)
         self._launch = launch
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             flags = _flags(launch, folder)
-            arguments = [str(installation.binary), *_spell(flags, launch, takes_value)]
+            arguments = [str(installation.binary), *spell(flags, launch, takes_value)]
             self._process = ServerProcess(arguments, environment, launch.log_file, launch.ulimits)
             try:
                 running = self._wait_until_live(self._process, flags, launch.startup_deadline_s)
-                _refuse_unloaded_library(self._process)
+                refuse_unloaded_library(self._process.log_lines())
                 return running
             except _PortTaken:
                 if attempt == _PORT_ATTEMPTS:
@@ -175,10 +175,9 @@ class LocalTarget:
         """
         if self._process is None or self._launch is None:
             return Stop(signal="", exit_code=None, forced=False)
-        exit_timeout_s = float(self._launch.flags.get("exit-timeout-secs", _EXIT_TIMEOUT_S))
         started = processes.descendants(self._process.pid)
         try:
-            sent = self._process.terminate(2 * exit_timeout_s + 5)
+            sent = self._process.terminate(2 * exit_timeout_s(self._launch) + 5)
             killed = self._process.end_survivors(started)
         finally:
             # Also when the user does not want to wait: the keeper ends all that is left, without grace.
@@ -213,31 +212,21 @@ class LocalTarget:
         self, process: ServerProcess, flags: Mapping[str, str], startup_deadline_s: float
     ) -> RunningServer:
         url = f"http://{flags['http-address']}:{flags['http-port']}"
-        client = TritonClient(url)
-        end = time.monotonic() + startup_deadline_s
-        try:
-            while not self._answers(client, flags["id"]):
-                if process.exit_code() is not None:
-                    lines = process.log_lines()
-                    if any(sign in line for line in lines for sign in _PORT_TAKEN):
-                        raise _PortTaken
-                    raise self._not_live(process, f"ended with exit status {process.exit_code()} before it answered")
-                if time.monotonic() >= end:
-                    raise self._not_live(process, f"was not live after {startup_deadline_s:g} s")
-                time.sleep(_LIVE_PAUSE_S)
-        finally:
-            client.close()
+
+        def look() -> None:
+            if process.exit_code() is None:
+                return
+            lines = process.log_lines()
+            if any(sign in line for line in lines for sign in _PORT_TAKEN):
+                raise _PortTaken
+            raise self._not_live(process, f"ended with exit status {process.exit_code()} before it answered")
+
+        version = wait_until_live(url, flags["id"], startup_deadline_s, look)
+        if version is None:
+            raise self._not_live(process, f"was not live after {startup_deadline_s:g} s")
+        self._answered_version = version
         has_grpc = flags.get("allow-grpc", "true") != "false"
         return RunningServer(url, f"{flags['grpc-address']}:{flags['grpc-port']}" if has_grpc else None, process.pid)
-
-    def _answers(self, client: TritonClient, server_id: str) -> bool:
-        """Is it live, and is it ours? Another server may have taken the port before ours could."""
-        live = client.live(_LIVE_CALL_S)
-        if not isinstance(live, Answer) or live.status != 200:
-            return False
-        told = _server_metadata(client.server_metadata(_LIVE_CALL_S))
-        self._answered_version = str(told.get("version", ""))
-        return told.get("name") == server_id
 
     def _not_live(self, process: ServerProcess, what: str) -> TargetNotLive:
         exit_code = process.exit_code()
@@ -248,16 +237,6 @@ class LocalTarget:
             log_lines=tuple(process.log_lines()[-_SHOWN_LOG_LINES:]),
             hint="its log says why; `server: {startup_deadline: …}` in the scenario gives it more time",
         )
-
-
-def _refuse_unloaded_library(process: ServerProcess) -> None:
-    """The dynamic loader goes on without a library of LD_PRELOAD that it cannot find: the run would show nothing."""
-    for line in process.log_lines():
-        if line.startswith("ERROR: ld.so: object") and "cannot be preloaded" in line:
-            raise UsageError(
-                f"the server was started without a library of LD_PRELOAD: {line.removeprefix('ERROR: ')}",
-                hint="give its path, or the whole name of a library that the dynamic loader finds, as libjemalloc.so.2",
-            )
 
 
 def _gpu_uuids() -> tuple[str, ...]:
@@ -273,68 +252,20 @@ def _gpu_uuids() -> tuple[str, ...]:
         nvml.close()
 
 
-def _server_metadata(reply: Reply) -> Mapping[str, JsonValue]:
-    try:
-        told = json.loads(reply.body) if isinstance(reply, Answer) else {}
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
-
-
-# --- flags ---------------------------------------------------------------------------------------
-
-
 def _flags(launch: LaunchSpec, backend_folder: Path) -> dict[str, str]:
     """Flags by name: ours, then those that were asked for."""
-    http_port, grpc_port, metrics_port = _free_ports(3)
+    http_port, grpc_port, metrics_port = free_ports(3)
     flags = {
         "id": f"tritonchaos-{uuid.uuid4().hex}",
         "model-repository": str(launch.repository),
         "backend-directory": str(backend_folder),
         "model-control-mode": launch.mode,
-        "http-address": _HOST,
+        "http-address": HOST,
         "http-port": str(http_port),
-        "grpc-address": _HOST,
+        "grpc-address": HOST,
         "grpc-port": str(grpc_port),
         "allow-metrics": "false",
         "metrics-port": str(metrics_port),
-        "exit-timeout-secs": str(_EXIT_TIMEOUT_S),
+        "exit-timeout-secs": str(EXIT_TIMEOUT_S),
     }
-    asked = {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in launch.flags.items()
-    }
-    return flags | {name: value for name, value in asked.items() if name != "backend-config"}
-
-
-def _refuse_unknown(asked: Mapping[str, object], known: Mapping[str, bool]) -> None:
-    """A server that meets an unknown flag prints its whole help, in which the cause is lost."""
-    for name in asked:
-        if name not in known:
-            nearest = ", ".join(difflib.get_close_matches(name, known)) or "none"
-            raise UsageError(
-                f"this tritonserver has no flag {name!r}; nearest: {nearest}",
-                hint="flags are written without their dashes, as tritonserver --help names them",
-            )
-
-
-def _spell(flags: Mapping[str, str], launch: LaunchSpec, takes_value: Mapping[str, bool]) -> list[str]:
-    """Write flags as arguments. One without a value is written bare if true; `backend-config` may come many times."""
-    spelled = [f"--backend-config=python,shm-region-prefix-name={launch.shm_prefix}"]
-    if "backend-config" in launch.flags:
-        spelled.append(f"--backend-config={launch.flags['backend-config']}")
-    for name, value in flags.items():
-        if takes_value.get(name, True):
-            spelled.append(f"--{name}={value}")
-        elif value == "true":
-            spelled.append(f"--{name}")
-    return spelled
-
-
-def _free_ports(count: int) -> list[int]:
-    """Find TCP ports of 127.0.0.1 that nobody uses now; held together while looking, so that they differ."""
-    listeners = [socket.create_server((_HOST, 0)) for _ in range(count)]
-    try:
-        return [listener.getsockname()[1] for listener in listeners]
-    finally:
-        for listener in listeners:
-            listener.close()
+    return flags | dict(asked_flags(launch))

@@ -16,7 +16,7 @@ load_plugins()
 def parse(vary: str) -> Scenario:
     text = f"""
 scenario: s
-target: [{{docker: {{gpus: [0]}}}}, docker, local]
+target: [{{docker: {{image: a, gpus: [0]}}}}, {{docker: {{image: a}}}}, local]
 models: {{m: {{template: identity}}}}
 server: {{env: {{A: x}}}}
 vary: {vary}
@@ -55,7 +55,11 @@ def test_a_field_of_the_target_is_that_of_every_target():
     with pytest.raises(ScenarioError, match=r"target\[2\].local.gpus: found the unknown key"):
         parse("{target.gpus: [[0], [0, 1]]}")
     _, cell = parse("{'target[1].gpus': [[3]]}").cells()[0]
-    assert [entry.fields for entry in cell.target] == [{"gpus": [0]}, {"gpus": [3]}, {}]
+    assert [entry.fields for entry in cell.target] == [
+        {"image": "a", "gpus": [0]},
+        {"image": "a", "gpus": [3]},
+        {},
+    ]
 
 
 def test_without_vary_the_scenario_is_its_own_cell():

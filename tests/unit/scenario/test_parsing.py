@@ -20,6 +20,7 @@ from tritonchaos.scenario import Families, Scenario, StepEntry, build_plugin, js
 from tritonchaos.scenario.entries import TogetherEntry
 from tritonchaos.scenario.track_rules import StartRule, StopRule
 from tritonchaos.shipped import shipped_folder
+from tritonchaos.targets.docker import DockerTarget
 
 load_plugins()
 
@@ -77,6 +78,7 @@ def families(*more_checkers: type) -> Families:
         steps.register(STEPS[name])
     steps.register(Shake)
     targets.register(Local)
+    targets.register(DockerTarget)
     for checker in (Growth, Plain, *more_checkers):
         checkers.register(checker)
     return Families(targets=targets, steps=steps, checkers=checkers)
@@ -149,7 +151,7 @@ def test_the_example_of_the_design_is_read_as_written():
     scenario = parse(DESIGN_EXAMPLE)
     assert [phase.phase for phase in scenario.phases] == ["baseline", "wrong_output_datatype", "restored", "after_exit"]
     assert [(entry.name, entry.missing) for entry in scenario.target] == [
-        ("docker", "not in this version"),
+        ("docker", ""),
         ("local", ""),
     ]
     load = scenario.phases[1].each[0]
@@ -385,7 +387,17 @@ REFUSED = {
     "empty list of steps": (one("steps: []"), "steps: found an empty list"),
     "unknown target": (top("target: [lokal]"), "target[0]: found the unknown target 'lokal'", "'local'"),
     "unknown field of a target": (top("target: [{local: {x: 1}}]"), "target[0].local.x: found the unknown"),
-    "docker that is no mapping": (top("target: [{docker: 5}]"), "target[0].docker: found 5", "a mapping"),
+    "docker without an image": (top("target: [{docker: {}}]"), "target[0].docker: found no key 'image'"),
+    "docker with an image that is a number": (top("target: [{docker: 5}]"), "target[0].docker", "found 5"),
+    "too few processes for a server": (
+        top("target: [{docker: {image: a, pids_limit: 100}}]"),
+        "found pids_limit 100, expected 4096 or more",
+    ),
+    "mount without a target": (
+        top("target: [{docker: {image: a, mounts: [/data]}}]"),
+        "found mount '/data', expected SOURCE:TARGET",
+    ),
+    "target of a later version": (top("target: [{program: 5}]"), "target[0].program: found 5", "a mapping"),
     "unknown check": (
         HEAD + "check: [memory_grow]\n" + ONE_PHASE,
         "check[0]: found the unknown checker",

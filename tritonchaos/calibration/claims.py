@@ -1,0 +1,87 @@
+"""What may be claimed after some runs of each trial: always less than what was seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tritonchaos.calibration.outcomes import Outcome
+from tritonchaos.calibration.trials import Kind
+
+# Runs that a claim rests on. A leak that one run in ten misses is found by all of five with chance 0.59, by all of ten
+# with 0.35: what is left of the risk is taken by the margin in cycles, and by claiming only what larger leaks bear out.
+LEAST_RUNS: Final = 5
+WITHIN: Final = (10, 20, 50, 200)
+_MARGIN: Final = 0.25
+_LEAST_MARGIN: Final = 2  # cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How leaks of one size were found on one metric.
+
+    Attributes:
+        count: Bytes kept per cycle.
+        cycles: Of the runs that found it, how many cycles on trial that took; shape [runs that found it].
+        runs: Runs that can be told anything from.
+        stable: Runs that said STABLE.
+        claimed_cycles: Within how many cycles it may be claimed to be found; None: not at all.
+    """
+
+    count: int
+    cycles: tuple[int, ...]
+    runs: int
+    stable: int
+    claimed_cycles: int | None
+
+
+def sizes_seen(outcomes: Sequence[Outcome], metric: str) -> list[Seen]:
+    """Return how each size of leak was found, the largest first.
+
+    What is claimed of a size is never better than what is claimed of a larger one: if a larger leak took longer, that
+    was chance, or something that the smaller one may run into as well.
+    """
+    seen: list[Seen] = []
+    worst: int | None = 0
+    for count in sorted({o.trial.count for o in outcomes if o.trial.kind is Kind.LEAK}, reverse=True):
+        verdicts = [
+            outcome.verdicts[metric]
+            for outcome in outcomes
+            if outcome.trial.kind is Kind.LEAK and outcome.trial.count == count and metric in outcome.verdicts
+        ]
+        found = tuple(verdict.cycles for verdict in verdicts if verdict.word == "LEAK")
+        stable = sum(verdict.word == "STABLE" for verdict in verdicts)
+        claimed = with_margin(found) if len(found) == len(verdicts) >= LEAST_RUNS else None
+        if len(found) < len(verdicts):
+            worst = None
+        seen.append(Seen(count, found, len(verdicts), stable, _not_better_than(worst, claimed)))
+        worst = _not_better_than(worst, claimed) if claimed is not None else worst
+    return seen
+
+
+def _not_better_than(worst: int | None, claimed: int | None) -> int | None:
+    return None if worst is None or claimed is None else max(worst, claimed)
+
+
+def with_margin(cycles: Sequence[int]) -> int:
+    """Return the worst of the cycles, and a quarter (2 at least) more."""
+    worst = max(cycles)
+    return worst + max(_LEAST_MARGIN, math.ceil(worst * _MARGIN))
+
+
+def smallest_within(seen: Sequence[Seen]) -> Mapping[int, Seen | None]:
+    """Return for 10, 20, 50 and 200 cycles the smallest leak that may be claimed to be found within them."""
+    return {within: _smallest(seen, within) for within in WITHIN}
+
+
+def _smallest(seen: Sequence[Seen], within: int) -> Seen | None:
+    fit = [size for size in seen if size.claimed_cycles is not None and size.claimed_cycles <= within]
+    return min(fit, key=lambda size: size.count, default=None)
+
+
+def headline_claim(seen: Sequence[Seen]) -> Seen | None:
+    """Return the claim that a report quotes: the smallest leak within 20 cycles, else within 50, else within 200."""
+    smallest = smallest_within(seen)
+    return smallest[20] or smallest[50] or smallest[200]

@@ -1,0 +1,37 @@
+"""`tritonchaos verify`: run a bundle and say whether it reproduces its finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_BUNDLE = typer.Argument(help="Folder or .tar.gz that `tritonchaos repro` wrote.", metavar="BUNDLE", show_default=False)
+_SERVER = typer.Option("--server-path", help="The tritonserver to use.", envvar="TRITONCHAOS_SERVER_PATH")
+_TWIN = typer.Option("--clean-twin", help="Run it without the defect's cause.", envvar="TRITONCHAOS_CLEAN_TWIN")
+_MAX_TIME = typer.Option("--max-time", help="Longest time, such as 10min.", envvar="TRITONCHAOS_MAX_TIME")
+
+
+def verify_command(
+    bundle: Annotated[Path, _BUNDLE],
+    server_path: Annotated[Path | None, _SERVER] = None,
+    clean_twin: Annotated[bool, _TWIN] = False,
+    max_time: Annotated[str, _MAX_TIME] = "30min",
+) -> None:
+    """Run a bundle and say reproduced (exit code 1), not reproduced (0) or cannot tell (3), with numbers.
+
+    A bundle is a program: run one only if you would run what its sender sends you.
+    """
+    from tritonchaos.errors import UsageError
+    from tritonchaos.reproducing import verify_bundle
+    from tritonchaos.units import parse_seconds
+
+    try:
+        deadline_s = parse_seconds(max_time)
+    except ValueError as error:
+        raise UsageError(f"--max-time: {error}") from error
+    verified = verify_bundle(bundle, server_path, clean_twin=clean_twin, deadline_s=deadline_s)
+    typer.echo(verified.text.rstrip())
+    typer.echo(f"{bundle.name}: {verified.word}")
+    raise typer.Exit(verified.exit_code)

@@ -1,0 +1,154 @@
+"""One panel of the picture: the curve of one metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from tritonchaos.observations import Arm
+from tritonchaos.post_unload import settle_quantum
+from tritonchaos.summary import FinishedRun, amount_text, is_memory, printable
+from tritonchaos.summary.curves import Curve, Line, is_interleaved, restarts, stretches
+from tritonchaos.summary.faults import FaultBand
+from tritonchaos.summary.thinning import thin
+from tritonchaos.units import KIB, MIB
+from tritonchaos.verdict import Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COLORS: Final = {Arm.CONTROL: "#2166ac", Arm.TREATMENT: "#c2570c"}
+_ESTIMATE: Final = "#7a1fa2"
+_SOFT: Final = "#566273"
+_POINTS: Final = 2400
+_FEW: Final = 160
+_MOST_PARTS: Final = 60
+_LEAST_QUANTA: Final = 8
+_NAMED_SHARE: Final = 0.012  # of the width, for each letter of a phase's name
+
+
+def draw_panel(panel: Axes, curve: Curve, run: FinishedRun, bands: Sequence[FaultBand]) -> None:
+    """Draw a curve with what lies behind it."""
+    unit, size = ("count", 1) if not is_memory(curve.metric) else ("MiB", MIB)
+    if is_memory(curve.metric) and max(curve.values) < MIB:
+        unit, size = "KiB", KIB
+    _limits(panel, curve, size, len(run.rows))
+    _backdrop(panel, run, bands)
+    for arm in Arm:
+        _arm(panel, curve, arm, size, is_interleaved(run.rows))
+    if curve.line is not None:
+        _line(panel, curve.line, size)
+    panel.set_title(printable(_title(curve)), loc="left", fontsize=9.5, parse_math=False, color=_title_color(curve))
+    panel.set_ylabel(unit)
+    panel.grid(visible=True, color="#d9dee6", linewidth=0.6)
+    panel.legend(loc="best", fontsize=8, framealpha=0.9)
+
+
+def _limits(panel: Axes, curve: Curve, size: int, cycles: int) -> None:
+    """Keep noise from looking like growth, and an estimate from flattening the readings."""
+    least, most = min(curve.values), max(curve.values)
+    reach = max(most - least, _LEAST_QUANTA * settle_quantum(curve.metric)) * 1.25
+    middle = (least + most) / 2
+    panel.set_ylim((middle - reach / 2) / size, (middle + reach / 2) / size)
+    panel.set_xlim(-0.5, max(cycles, 2) - 0.5)
+
+
+def _backdrop(panel: Axes, run: FinishedRun, bands: Sequence[FaultBand]) -> None:
+    faulty = [band for band in bands if band.faults]
+    for number, band in enumerate(faulty if len(faulty) <= _MOST_PARTS else []):
+        label = "an edit was in force" if not number else None
+        panel.axvspan(band.first - 0.5, band.last + 0.5, color="#f3e3bf", alpha=0.7, lw=0, zorder=0, label=label)
+        _named(panel, "; ".join(band.faults), band.first, band.last, len(run.rows), at_top=False)
+    for first, last, phase in list(stretches(run.rows))[:_MOST_PARTS]:
+        if first:
+            panel.axvline(first - 0.5, color="#9aa5b4", lw=0.8, zorder=1)
+        _named(panel, phase, first, last, len(run.rows), at_top=True)
+    for place, _ in restarts(run.rows)[:_MOST_PARTS]:
+        panel.axvline(place - 0.5, color="#c21f2f", lw=0.9, ls="--", zorder=1)
+
+
+def _named(panel: Axes, name: str, first: int, last: int, cycles: int, *, at_top: bool) -> None:
+    """Write a name into its stretch, shortened to what fits."""
+    letters = int((last - first + 1) / max(cycles, 1) / _NAMED_SHARE)
+    text = printable(name) if len(name) <= letters else f"{printable(name)[: letters - 1]}…"
+    if letters < 4:
+        return
+    height, alignment = (0.975, "top") if at_top else (0.025, "bottom")
+    where = panel.get_xaxis_transform()
+    panel.text(
+        first - 0.35, height, text, transform=where, va=alignment, fontsize=8, color=_SOFT, parse_math=False, zorder=4
+    )
+
+
+def _arm(panel: Axes, curve: Curve, arm: Arm, size: int, interleaved: bool) -> None:
+    of_arm = [at for at, row in enumerate(curve.rows) if row.arm is arm]
+    if not of_arm:
+        return
+    kept = [of_arm[at] for at in thin([curve.values[at] for at in of_arm], _POINTS)]
+    judged = [at for at in kept if not curve.rows[at].is_warm_up and curve.rows[at].mismatch is None]
+    others = [at for at in kept if curve.rows[at].is_warm_up or curve.rows[at].mismatch is not None]
+    for number, part in enumerate([judged] if interleaved else _unbroken(judged, curve, len(kept) < len(of_arm))):
+        places, values = [curve.places[at] for at in part], [curve.values[at] / size for at in part]
+        mark = "o" if len(of_arm) <= _FEW or len(part) == 1 else None
+        label = f"{arm.value} arm" if not number else None
+        panel.plot(places, values, color=_COLORS[arm], lw=1.3, marker=mark, ms=3, label=label, zorder=3)
+    if others:
+        panel.plot(
+            [curve.places[at] for at in others],
+            [curve.values[at] / size for at in others],
+            ls="",
+            marker="o",
+            ms=3,
+            mfc="white",
+            color=_SOFT,
+            label=f"{arm.value}, not judged",
+            zorder=3,
+        )
+
+
+def _unbroken(readings: Sequence[int], curve: Curve, thinned: bool) -> list[list[int]]:
+    """Split readings where the phase or the start of the server changes, so that no line is drawn across."""
+    parts: list[list[int]] = []
+    for at in readings:
+        row, before = curve.rows[at], curve.rows[parts[-1][-1]] if parts else None
+        same = before is not None and (row.phase, row.start_number) == (before.phase, before.start_number)
+        if same and (thinned or at - parts[-1][-1] <= 2):
+            parts[-1].append(at)
+        else:
+            parts.append([at])
+    return parts
+
+
+def _line(panel: Axes, line: Line, size: int) -> None:
+    clocks = range(0, len(line.places), max(1, len(line.places) // _POINTS))
+    places = [line.places[clock] for clock in clocks]
+    middle, low, high = zip(*(line.at(clock) for clock in clocks), strict=True)
+    if line.is_growth:
+        panel.fill_between(
+            places, [v / size for v in low], [v / size for v in high], color=_ESTIMATE, alpha=0.14, lw=0, zorder=2
+        )
+    label = "estimate, 95 % interval" if line.is_growth else "smallest leak that would have been found"
+    style = "-" if line.is_growth else "--"
+    panel.plot(places, [v / size for v in middle], color=_ESTIMATE, lw=1.6, ls=style, label=label, zorder=2)
+
+
+def _title(curve: Curve) -> str:
+    found, amount = curve.assessment, _amount(curve)
+    if found is None:
+        return curve.metric
+    return f"{curve.metric}: {' '.join(part for part in (found.verdict or found.status.value, amount) if part)}"
+
+
+def _amount(curve: Curve) -> str:
+    line = curve.line
+    if line is None:  # none is drawn of rates per load
+        return ""
+    if not line.is_growth:
+        return f"(a leak of {amount_text(curve.metric, line.per_cycle)} per cycle would have been found)"
+    low, high = amount_text(curve.metric, line.low), amount_text(curve.metric, line.high)
+    return f"of {amount_text(curve.metric, line.per_cycle)} per cycle (95 % interval {low} to {high})"
+
+
+def _title_color(curve: Curve) -> str:
+    status = curve.assessment.status if curve.assessment else None
+    return {Status.FAIL: "#c21f2f", Status.PASS: "#1c7c46"}.get(status, "#1a2230") if status else "#1a2230"

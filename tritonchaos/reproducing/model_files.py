@@ -1,0 +1,273 @@
+"""The files of the models in each state: which are handed on, which are left out, and what stands in for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tritonchaos.errors import StoreError, TemplateError, TritonChaosError, UsageError
+from tritonchaos.redaction import Redactor
+from tritonchaos.reproducing.recorded import Recorded
+from tritonchaos.templates import ModelTemplate, find_template
+
+# What a user's own model may consist of beside its weights.
+_TEXTS: Final = frozenset({".pbtxt", ".py", ".json", ".txt", ".yaml", ".yml", ".md", ".cfg", ".ini", ".labels"})
+_LARGEST_TEXT_BYTES: Final = 256 * 1024
+_PLANTS: Final = re.compile(
+    r"(key:\s*\"(?P<name>plant|(?:retain|leave|sleep|abort|segfault)_\w+)\"\s*value\s*\{\s*string_value:\s*\")"
+    r"(?:[^\"\\]|\\.)*(\"\s*\})"
+)
+
+
+@dataclass(slots=True)
+class ModelFiles:
+    """What the folder `models` of a bundle gets.
+
+    Attributes:
+        files: Path below `models`, "STATE/MODEL/...", -> content.
+        empty_folders: Folders without files, such as a version directory.
+        missing: Files that were left out, as {"path", "bytes", "sha256"}.
+        build: Files that repro.py builds, as {"state", "model", "file", "script", "parameters"}.
+        scripts: Name of a build script in the bundle -> content.
+        twins: State -> state without its plants.
+        stand_ins: Models that a template stands in for.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    empty_folders: list[str] = field(default_factory=list)
+    missing: list[dict[str, Any]] = field(default_factory=list)
+    build: list[dict[str, Any]] = field(default_factory=list)
+    scripts: dict[str, bytes] = field(default_factory=dict)
+    twins: dict[str, str] = field(default_factory=dict)
+    stand_ins: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What of a user's models is wanted in the bundle."""
+
+    include_weights: bool = False
+    stand_in: bool = False
+
+
+def gather(recorded: Recorded, used: Mapping[str, set[str]], redactor: Redactor, wishes: Wishes) -> ModelFiles:
+    """Read the models' files in the states that are used; only the run directory and our own templates are read.
+
+    Args:
+        used: State -> models that are used in it.
+    """
+    found = ModelFiles()
+    for state in sorted(used):
+        for model in sorted(used[state]):
+            _gather_one(recorded, state, model, redactor, wishes, found)
+    return found
+
+
+def _gather_one(
+    recorded: Recorded, state: str, model: str, redactor: Redactor, wishes: Wishes, found: ModelFiles
+) -> None:
+    template, entry = _template_of(recorded, model)
+    built = _built_file(recorded, template, model)
+    folder = recorded.model_folder(state, model)
+    if template is None and wishes.stand_in:
+        first = recorded.model_folder(recorded.added_state(model), model)
+        found.files |= {f"{state}/{model}/{path}": body for path, body in stand_in(first, folder, model).items()}
+        found.stand_ins += [model] if model not in found.stand_ins else []
+        return
+    for path, file in _paths(folder):
+        inside = f"{state}/{model}/{path}"
+        if file is None:
+            found.empty_folders.append(inside)
+        elif path == built and not wishes.include_weights:
+            _order_build(recorded, template, entry, state, model, path, found)
+        elif template is not None or wishes.include_weights or _is_text(file):
+            found.files[inside] = _content(file, inside, redactor)
+        else:
+            body = _bytes_of(file)
+            digest = hashlib.sha256(body).hexdigest()
+            found.missing.append({"path": inside, "bytes": len(body), "sha256": digest})
+            redactor.note("model file", f"models/{inside}")
+    _add_twin(recorded, state, model, found)
+
+
+def _template_of(recorded: Recorded, model: str) -> tuple[ModelTemplate | None, Mapping[str, Any]]:
+    """The shipped template that a model was made from; None for a model of the user's own."""
+    models = recorded.scenario.get("models")
+    entry = models.get(model) if isinstance(models, Mapping) else None
+    if not isinstance(entry, Mapping) or "template" not in entry:
+        return None, {}
+    try:
+        return find_template(str(entry["template"])), entry
+    except TemplateError:
+        return None, entry
+
+
+def _built_file(recorded: Recorded, template: ModelTemplate | None, model: str) -> str | None:
+    """Path of the file that a build script made, such as 1/model.plan."""
+    variant = recorded.finished.history.facts.variants.get(model, "")
+    entry = template.read.variants.get(variant) if template is not None else None
+    return f"1/{entry.file}" if entry is not None and entry.build and entry.file else None
+
+
+def _order_build(
+    recorded: Recorded,
+    template: ModelTemplate | None,
+    entry: Mapping[str, Any],
+    state: str,
+    model: str,
+    path: str,
+    found: ModelFiles,
+) -> None:
+    """Let repro.py build the file on the machine where it is served: a plan fits one GPU and one TensorRT only."""
+    assert template is not None
+    from tritonchaos.templates.template_file import read_parameters
+
+    variant = recorded.finished.history.facts.variants[model]
+    chosen = template.read.variants[variant]
+    values = read_parameters(template.read, dict(entry.get("parameters") or {}))
+    parameters = {
+        name: values[name]
+        for name, parameter in template.read.parameters.items()
+        if variant in parameter.only or not parameter.only
+    }
+    script = f"build_{template.name}_{variant}.py"
+    found.scripts[script] = (template.folder / str(chosen.build)).read_bytes()
+    order = {"state": state, "model": model, "file": path, "script": script, "parameters": parameters}
+    found.build.append(order)
+
+
+def _paths(folder: Path) -> Iterator[tuple[str, Path | None]]:
+    """Yield (path below the folder, file), an empty folder with None; links and compiled Python are passed over."""
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        below = Path(here).relative_to(folder).as_posix()
+        files = [name for name in sorted(names) if not (Path(here) / name).is_symlink()]
+        for name in files:
+            yield (name if below == "." else f"{below}/{name}"), Path(here) / name
+        if not files and not folders:
+            yield ("" if below == "." else below), None
+
+
+def _is_text(file: Path) -> bool:
+    if file.suffix not in _TEXTS or file.stat().st_size > _LARGEST_TEXT_BYTES:
+        return False
+    try:
+        file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _content(file: Path, inside: str, redactor: Redactor) -> bytes:
+    """Content of a file; that of a text without what must not be seen."""
+    body = _bytes_of(file)
+    if not _is_text(file):
+        return body
+    return redactor.text(body.decode("utf-8"), f"models/{inside}").encode("utf-8")
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {file}: {error.strerror}", hint="copy the run directory again, whole") from error
+
+
+def _add_twin(recorded: Recorded, state: str, model: str, found: ModelFiles) -> None:
+    """For a model with plants, add the same state without them."""
+    inside = f"{state}/{model}/config.pbtxt"
+    config = found.files.get(inside)
+    if config is None or without_plants(config) == config or model not in recorded.finished.history.facts.variants:
+        return
+    twin = f"{state}-clean"
+    found.twins[state] = twin
+    prefix = f"{state}/{model}/"
+    for path, body in list(found.files.items()):
+        if path.startswith(prefix):
+            found.files[f"{twin}/{model}/{path[len(prefix) :]}"] = without_plants(body) if path == inside else body
+    found.empty_folders += [
+        f"{twin}/{path[len(state) + 1 :]}" for path in found.empty_folders if path.startswith(prefix)
+    ]
+
+
+def without_plants(config: bytes) -> bytes:
+    """Set every planted defect in the text of a config.pbtxt to none."""
+
+    def replace(match: re.Match[str]) -> str:
+        return f"{match[1]}{'[]' if match['name'] == 'plant' else '0'}{match[3]}"
+
+    return _PLANTS.sub(replace, config.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def datatype_of(tensor: Any) -> str:
+    """Datatype of an input or output of a ModelConfig, as the inference protocol spells it."""
+    values = tensor.DESCRIPTOR.fields_by_name["data_type"].enum_type.values_by_number
+    name = str(values[tensor.data_type].name).partition("_")[2]
+    return "BYTES" if name == "STRING" else name
+
+
+# --- stand-ins -----------------------------------------------------------------------------------
+
+
+def stand_in(first: Path, folder: Path, model: str) -> dict[str, bytes]:
+    """Make a model of the planted backend with the inputs and outputs of a user's model, and no plants.
+
+    Args:
+        first: The model as it was added: the engine fits that, so that later states are as wrong as they were.
+        folder: The model in the state that is wanted.
+
+    Raises:
+        UsageError: An output has no input of its datatype and dims to copy, or a configuration cannot be read.
+    """
+    config, added = _parsed(folder, model), _parsed(first, model)
+    inputs = [_tensor(tensor) for tensor in added.input]
+    outputs = [_copying(_tensor(tensor), inputs, model) for tensor in added.output]
+    if not outputs:
+        raise UsageError(f"nothing can stand in for model {model}: its config.pbtxt names no outputs")
+    served = {"max_batch_size": added.max_batch_size, "inputs": inputs, "outputs": outputs}
+    return {"config.pbtxt": _config(config), "1/engine.json": json.dumps(served, indent=1).encode() + b"\n"}
+
+
+def _parsed(folder: Path, model: str) -> Any:
+    from tritonchaos import pbtxt
+
+    try:
+        return pbtxt.parse((folder / "config.pbtxt").read_text(encoding="utf-8", errors="surrogateescape"))
+    except (TritonChaosError, OSError) as error:
+        raise UsageError(
+            f"nothing can stand in for model {model}: {error}",
+            hint="leave --stand-in away; its weights are left out anyway",
+        ) from error
+
+
+def _tensor(tensor: Any) -> dict[str, Any]:
+    return {"name": tensor.name, "datatype": datatype_of(tensor), "dims": list(tensor.dims)}
+
+
+def _copying(output: dict[str, Any], inputs: list[dict[str, Any]], model: str) -> dict[str, Any]:
+    source = next((i for i in inputs if (i["datatype"], i["dims"]) == (output["datatype"], output["dims"])), None)
+    if source is None:
+        raise UsageError(
+            f"nothing can stand in for model {model}: output {output['name']} is like none of its inputs",
+            hint="leave --stand-in away; its weights are left out anyway",
+        )
+    return {**output, "copies": source["name"]}
+
+
+def _config(config: Any) -> bytes:
+    """The configuration with our backend and on the CPU; parameters may hold paths and secrets, and go."""
+    from google.protobuf import text_format
+
+    for name in ("platform", "default_model_filename", "parameters", "model_repository_agents", "optimization"):
+        config.ClearField(name)
+    config.backend = "planted"
+    for group in config.instance_group:
+        group.kind = group.KIND_CPU
+        group.ClearField("gpus")
+    return str(text_format.MessageToString(config)).encode()

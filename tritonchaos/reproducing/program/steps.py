@@ -1,0 +1,255 @@
+"""Applies the steps of the recipe, one after the other, and keeps what was seen."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import signal
+import time
+from typing import Any
+
+from tritonchaos.reproducing.program.calls import call, error_text, post, probe, read_index, wait_until_gone
+from tritonchaos.reproducing.program.expecting import unmet
+from tritonchaos.reproducing.program.inference import infer
+from tritonchaos.reproducing.program.readings import Readings, descendants, is_stub, state_of
+from tritonchaos.reproducing.program.server import Server
+
+
+class Steps:
+    """Applies steps to one server.
+
+    Attributes:
+        seen: One record for each step that asked the server something.
+    """
+
+    def __init__(self, server: Server, states: str, gpu: Any) -> None:
+        self.server, self.states, self.gpu = server, states, gpu
+        self.seen: list[dict[str, Any]] = []
+        self.turn = 0
+
+    def start_server(self) -> None:
+        """Start it unless it runs."""
+        if self.server.exit_code() is not None or not self.server.starts:
+            self.server.start()
+        self.readings = Readings(self.server.pid, self.gpu, self.server.shm_prefix, self.server.temp)
+
+    def apply(self, step: dict[str, Any], where: dict[str, Any]) -> dict[str, Any]:
+        """Apply one step; the record says what was asked, where, and what came back."""
+        seen: dict[str, Any] = dict(where, step=label_of(step), deadline_s=step.get("deadline_s"))
+        log_start = os.path.getsize(self.server.log)
+        seen.update(getattr(self, "do_" + step["do"])(step) or {})
+        if "expect" in step:
+            self.look(step, seen, log_start)
+            found = unmet(step, seen)
+            seen["unmet"], seen["mismatch"] = found if found is not None else ("", "")
+        if "status" in seen or seen.get("mismatch"):
+            self.seen.append(seen)
+        return seen
+
+    # --- steps that ask the server -----------------------------------------------------------------
+
+    def do_load(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Load a model, with a configuration and files of its own if the step has them."""
+        parameters = {}
+        if step.get("config") is not None:
+            parameters["config"] = step["config"]
+        for path in step.get("files", []):
+            with open(os.path.join(self.states, step["state"], step["model"], path), "rb") as file:
+                parameters["file:" + path] = base64.b64encode(file.read()).decode()
+        return self.control(step, "load", parameters)
+
+    def do_unload(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Unload a model, then wait until the index shows it gone."""
+        seen = self.control(step, "unload", {"unload_dependents": True} if step.get("unload_dependents") else {})
+        if seen["status"] == 200:
+            state, gone_s = wait_until_gone(
+                self.server.port, step["model"], max(step["deadline_s"] - seen["took_s"], 0.1)
+            )
+            if gone_s is None:
+                seen["stuck"] = state
+            seen["gone_s"] = gone_s
+        return seen
+
+    def control(self, step: dict[str, Any], what: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """One call of the model repository API, with what the server says of the model after it."""
+        path = "/v2/repository/models/{}/{}".format(step["model"], what)
+        answer = post(self.server.port, path, step["deadline_s"], {"parameters": parameters} if parameters else {})
+        seen = seen_of(answer)
+        if answer["status"] is not None:
+            seen["probe"] = probe(self.server.port, step["model"])
+        return seen
+
+    def do_infer(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Send inference requests; the first bad one ends them."""
+        seen: dict[str, Any] = {}
+        for _ in range(step.get("count", 1)):
+            self.turn += 1
+            answer = infer(self.server.port, step, self.turn)
+            seen = seen_of(answer)
+            for name in ("match", "why"):
+                if name in answer and (name != "why" or answer["status"] == 200):
+                    seen[name] = answer[name]
+            seen["answered_by"] = answer.get("model_version", "")
+            if seen["status"] != 200 or not seen.get("match", True):
+                break
+        return seen
+
+    def do_request(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Send a request as it is written."""
+        body = base64.b64decode(step["body"])
+        return seen_of(call(self.server.port, step["method"], step["path"], step["deadline_s"], body, step["headers"]))
+
+    def do_wait_for(self, step: dict[str, Any]) -> dict[str, Any]:
+        """Wait until a model has a state, or the server is live or ready."""
+        end = time.monotonic() + step["deadline_s"]
+        while not self.is_reached(step):
+            if time.monotonic() > end:
+                return {"stuck": "short of what was waited for: {}".format(step.get("server") or step.get("state"))}
+            time.sleep(0.02)
+        return {}
+
+    def is_reached(self, step: dict[str, Any]) -> bool:
+        """Say whether what `wait_for` waits for is there."""
+        if step.get("server"):
+            return bool(call(self.server.port, "GET", "/v2/health/" + step["server"], 5.0)["status"] == 200)
+        found = [
+            entry.get("state", "") for entry in read_index(self.server.port) or [] if entry["name"] == step["model"]
+        ]
+        if step["state"] == "ABSENT":
+            return not set(found) & {"READY", "LOADING", "UNLOADING"}
+        return bool(step["state"] in found)
+
+    # --- steps beside the server -------------------------------------------------------------------
+
+    def do_wait(self, step: dict[str, Any]) -> None:
+        """Do nothing for a while."""
+        time.sleep(step["seconds"])
+
+    def do_use(self, step: dict[str, Any]) -> None:
+        """Bring a model directory into another state: only files that differ are written, each by a rename."""
+        source = os.path.join(self.states, step["state"], step["model"])
+        place = os.path.join(self.server.repository, step["model"])
+        aside = os.path.join(self.server.work, "aside")
+        if not os.path.isdir(source):
+            shutil.rmtree(place, ignore_errors=True)
+        elif not os.path.isdir(place):
+            shutil.copytree(source, aside)
+            os.rename(aside, place)
+        else:
+            remove_others(source, place)
+            copy_changed(source, place, aside)
+
+    def do_settle(self, step: dict[str, Any]) -> None:
+        """A settle window in the middle of a cycle; its reading is not used."""
+        self.readings.settle(3, 2.0)
+
+    def do_signal(self, step: dict[str, Any]) -> None:
+        """Send a signal to the server or to its stubs."""
+        below = [pid for pid in descendants(self.server.pid) if is_stub(pid)]
+        for pid in below if step["process"] == "stub" else [self.server.pid]:
+            os.kill(pid, getattr(signal, step["signal"]))
+
+    def do_restart_server(self, step: dict[str, Any]) -> None:
+        """Stop the server and start it again; every series of readings begins anew."""
+        self.server.stop()
+        self.start_server()
+
+    def do_stop_server(self, step: dict[str, Any]) -> None:
+        """Stop the server."""
+        self.server.stop()
+
+    def do_start_server(self, step: dict[str, Any]) -> None:
+        """Start the server unless it runs."""
+        self.start_server()
+
+    # --- what an expectation names beyond the reply ------------------------------------------------
+
+    def look(self, step: dict[str, Any], seen: dict[str, Any], log_start: int) -> None:
+        """Look at the index, health, processes and log lines that the step's `expect` names."""
+        expect, model = step["expect"], step.get("model", "")
+        if expect.get("state") or expect.get("reason") is not None or expect.get("version") is not None:
+            index = read_index(self.server.port) or []
+            order = ("UNAVAILABLE", "UNLOADING", "LOADING", "READY")
+            for entry in sorted(
+                index, key=lambda entry: order.index(entry["state"]) if entry.get("state") in order else -1
+            ):
+                seen.setdefault("index", {})[entry["name"]] = entry.get("state") or "ABSENT"
+            own = [entry for entry in index if entry["name"] == model]
+            seen["reason"] = "; ".join(entry["reason"] for entry in own if entry.get("reason"))
+            seen["versions"] = [entry.get("version", "") for entry in own if entry.get("state") == "READY"]
+        for name in ("live", "ready"):
+            if expect.get(name) is not None:
+                seen[name] = call(self.server.port, "GET", "/v2/health/" + name, 5.0)["status"]
+        if expect.get("processes"):
+            seen["processes"] = self.count_processes(expect["processes"])
+        if expect.get("log") is not None or expect.get("not_log") is not None:
+            seen["log"] = self.read_log(log_start, expect.get("log"))
+
+    def count_processes(self, wanted: dict[str, int]) -> dict[str, int]:
+        """Count processes by role; stubs that were replaced end about a second later."""
+        end = time.monotonic() + 4.0
+        while True:
+            below = [pid for pid in descendants(self.server.pid) if state_of(pid) not in ("", "Z", "X")]
+            stubs = sum(is_stub(pid) for pid in below)
+            found = {"server": int(self.server.exit_code() is None), "stub": stubs, "other": len(below) - stubs}
+            if all(found[role] == count for role, count in wanted.items()) or time.monotonic() > end:
+                return found
+            time.sleep(0.05)
+
+    def read_log(self, start: int, wanted: str | None) -> str:
+        """What was logged since a position; a wanted line is waited for a moment."""
+        end = time.monotonic() + 0.5
+        while True:
+            with open(self.server.log, "rb") as log:
+                log.seek(start)
+                text = log.read().decode("utf-8", "replace")
+            if wanted is None or re.search(wanted, text) or time.monotonic() > end:
+                return text
+            time.sleep(0.02)
+
+
+def seen_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of an answer."""
+    seen: dict[str, Any] = {"status": answer["status"], "took_s": round(answer["took_s"], 4)}
+    if answer["status"] is None:
+        seen["no_answer"] = answer["why"]
+    elif answer["status"] >= 400:
+        seen["text"] = error_text(answer)
+    return seen
+
+
+def label_of(step: dict[str, Any]) -> str:
+    """A step at a glance, such as "load ident"."""
+    return "{} {}".format(step["do"], step.get("model") or "").strip()
+
+
+def remove_others(source: str, place: str) -> None:
+    """Remove what a model directory has and the wanted state has not, or has as another kind of thing."""
+    for here, folders, files in os.walk(place, topdown=False):
+        wanted = os.path.join(source, os.path.relpath(here, place))
+        for name in files:
+            if not os.path.isfile(os.path.join(wanted, name)):
+                os.unlink(os.path.join(here, name))
+        for name in folders:
+            if not os.path.isdir(os.path.join(wanted, name)):
+                shutil.rmtree(os.path.join(here, name), ignore_errors=True)
+
+
+def copy_changed(source: str, place: str, aside: str) -> None:
+    """Write the files that differ, each beside the repository and then renamed into it."""
+    for here, _, files in os.walk(source):
+        target = os.path.join(place, os.path.relpath(here, source))
+        os.makedirs(target, exist_ok=True)
+        for name in files:
+            old, new = os.path.join(target, name), os.path.join(here, name)
+            if not os.path.isfile(old) or file_bytes(old) != file_bytes(new):
+                shutil.copyfile(new, aside)
+                os.rename(aside, old)
+
+
+def file_bytes(path: str) -> bytes:
+    """Content of a file."""
+    with open(path, "rb") as file:
+        return file.read()

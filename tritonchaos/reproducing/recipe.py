@@ -1,0 +1,270 @@
+"""The recipe that repro.py follows: server, models, steps, and what was found."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tritonchaos.errors import TritonChaosError, UsageError
+from tritonchaos.redaction import Redactor
+from tritonchaos.repository.sending import CONFIG_FILE, config_json, sendable_files
+from tritonchaos.reproducing.claims import claim_of
+from tritonchaos.reproducing.course import Part, course
+from tritonchaos.reproducing.model_files import ModelFiles, Wishes, datatype_of, gather
+from tritonchaos.reproducing.recorded import Recorded
+from tritonchaos.reproducing.shrinking import blocks, models_needed, shrink
+from tritonchaos.templates import find_template
+from tritonchaos.verdict import Finding
+
+FORMAT_VERSION: Final = 1
+# Values of these do what the defect may need and tell nothing of anybody.
+_HARMLESS: Final = (
+    "LD_PRELOAD", "MALLOC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "TRITONCHAOS_PLANT", "TORCH_", "TF_", "ORT_", "LC_",
+    "LANG", "TZ", "TRITON_", "PYTHONMALLOC", "GLIBC_TUNABLES",
+)  # fmt: skip
+_OPEN_DIM: Final = 4
+_SWEEP_AT_MOST: Final = 32
+
+
+def make_recipe(
+    recorded: Recorded, finding: Finding, redactor: Redactor, wishes: Wishes
+) -> tuple[dict[str, Any], ModelFiles, list[Part]]:
+    """Make the recipe of a finding and gather the models that it needs.
+
+    Returns:
+        The recipe, the models, and the parts of the run that are done again.
+
+    Raises:
+        UsageError: repro.py cannot show this finding.
+    """
+    history = recorded.finished.history
+    claim = claim_of(finding, history)
+    parts = shrink(course(history.events, recorded.edits), finding, claim, history)
+    configs = {m: _config_text(recorded, s, m) for m, s in parts[0].before.items()}
+    needed = models_needed(parts, configs)
+    start = {model: state for model, state in parts[0].before.items() if model in needed}
+    made = [_finished_block(recorded, block, needed) for block in blocks(parts)]
+    files = gather(recorded, _used_states(start, made), redactor, wishes)
+    recipe = {
+        "finding": _told(finding),
+        "claim": claim,
+        "server": server_settings(recorded, finding, redactor),
+        "variables": sorted(secret_values(recorded)),
+        "models": start,
+        "sends_files": sends_files(recorded),
+        "blocks": made,
+        "sample_count": history.facts.sample_count,
+        "settle_s": _settle_s(recorded),
+        "shown": _shown(claim, history.facts.uses_gpu),
+        "planted": any(v.startswith("planted") and m in needed for m, v in history.facts.variants.items())
+        or bool(files.stand_ins),
+        "twin": _twin(start, made, files),
+        "build": files.build,
+        "missing": files.missing,
+        "empty_folders": files.empty_folders,
+    }
+    return redactor.plain(recipe, "repro.py"), files, parts
+
+
+def _told(finding: Finding) -> dict[str, Any]:
+    return {"id": finding.id, "kind": finding.kind, "checker": finding.checker, "title": finding.title}
+
+
+def _shown(claim: Mapping[str, Any], uses_gpu: bool) -> list[str]:
+    """Metrics of the table that repro.py prints."""
+    usual = ["nvml_device_used_bytes", "nvml_process_used_bytes"] if uses_gpu else ["host_private_bytes"]
+    return list(dict.fromkeys([claim["metric"], *usual] if "metric" in claim else usual))
+
+
+def _settle_s(recorded: Recorded) -> float:
+    from tritonchaos.units import parse_seconds
+
+    sample = recorded.scenario.get("sample") or {}
+    settle = sample.get("settle") or {} if isinstance(sample, Mapping) else {}
+    at_most = settle.get("at_most", 2.0) if isinstance(settle, Mapping) else 2.0
+    return float(parse_seconds(at_most))
+
+
+def _config_text(recorded: Recorded, state: str, model: str) -> str:
+    file = recorded.model_folder(state, model) / CONFIG_FILE
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+
+
+def _used_states(start: Mapping[str, str], made: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    used: dict[str, set[str]] = {}
+    for model, state in start.items():
+        used.setdefault(state, set()).add(model)
+    for step in (step for block in made for step in block["each"]):
+        if "state" in step and step["do"] in ("use", "load"):
+            used.setdefault(step["state"], set()).add(step["model"])
+    return used
+
+
+def _twin(start: Mapping[str, str], made: Sequence[Mapping[str, Any]], files: ModelFiles) -> dict[str, Any]:
+    """How the run is done without the defect's cause: without plants, else without the edits."""
+    if files.twins:
+        return {"states": files.twins, "loads_succeed": False}
+    uses = [step for block in made for step in block["each"] if "state" in step]
+    edited = {step["state"]: start[step["model"]] for step in uses if step["state"] != start.get(step["model"])}
+    sent = any("config" in step for step in uses)
+    return {"states": edited, "loads_succeed": True} if edited or sent else {}
+
+
+# --- the server ----------------------------------------------------------------------------------
+
+
+def server_settings(recorded: Recorded, finding: Finding, redactor: Redactor) -> dict[str, Any]:
+    """Flags, environment and limits of the run, with those of the finding's phase laid over."""
+    phases = recorded.scenario.get("phases") or []
+    here = finding.position.phase if finding.position is not None else None
+    phase = next((p for p in phases if isinstance(p, Mapping) and p.get("phase") == here), {})
+    layers = [layer for layer in (recorded.scenario.get("server"), phase.get("server")) if isinstance(layer, Mapping)]
+    merged: dict[str, Any] = {"flags": {}, "env": {}, "ulimits": {}}
+    for layer in layers:
+        for name in merged:
+            merged[name] |= dict(layer.get(name) or {})
+    mode = next((layer["mode"] for layer in reversed(layers) if layer.get("mode")), "explicit")
+    return {
+        "mode": str(mode),
+        "flags": {str(name): _flag(value) for name, value in merged["flags"].items()},
+        "env": _environment(merged["env"], redactor),
+        "ulimits": {str(name): _limit(value) for name, value in merged["ulimits"].items()},
+    }
+
+
+def _flag(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _limit(value: Any) -> int:
+    from tritonchaos.units import parse_bytes
+
+    return -1 if value == "unlimited" else int(parse_bytes(value))
+
+
+def _environment(asked: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """Keep values that are harmless; the others are named only, and taken from the environment of repro.py."""
+    kept: dict[str, Any] = {}
+    for name, value in asked.items():
+        if value is None or str(name).startswith(_HARMLESS):
+            kept[str(name)] = None if value is None else str(value)
+        else:
+            redactor.note("environment value", f"repro.py, variable {name}")
+    return kept
+
+
+def secret_values(recorded: Recorded) -> dict[str, str]:
+    """Values of environment variables that the scenario sets and that a bundle must not show, by name."""
+    layers = [recorded.scenario.get("server")]
+    layers += [p.get("server") for p in recorded.scenario.get("phases") or [] if isinstance(p, Mapping)]
+    asked = [layer.get("env") or {} for layer in layers if isinstance(layer, Mapping)]
+    pairs = [(str(n), str(v)) for env in asked if isinstance(env, Mapping) for n, v in env.items() if v is not None]
+    return {name: value for name, value in pairs if not name.startswith(_HARMLESS)}
+
+
+def sends_files(recorded: Recorded) -> bool:
+    """Say whether models came with the load request alone, because the server did not read our repository."""
+    name = recorded.finished.history.facts.target.get("target", "")
+    entries = recorded.scenario.get("target") or []
+    fields = [e[name] for e in entries if isinstance(e, Mapping) and isinstance(e.get(name), Mapping)]
+    if name == "remote":
+        return bool(fields) and not any(field.get("repository") for field in fields)
+    return any(field.get("sends_files") for field in fields)
+
+
+# --- steps ---------------------------------------------------------------------------------------
+
+
+def _finished_block(recorded: Recorded, block: Mapping[str, Any], needed: set[str]) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = []
+    for step in block["each"]:
+        if step.get("model", "") and step["model"] not in needed:
+            continue
+        steps += _finished_step(recorded, step)
+    return {**block, "each": steps}
+
+
+def _finished_step(recorded: Recorded, step: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Complete a step with what repro.py cannot work out by itself."""
+    if step["do"] == "load":
+        return [_load(recorded, dict(step))]
+    if step["do"] == "infer":
+        return _inferences(recorded, dict(step))
+    if step["do"] == "request":
+        return [_request(dict(step))]
+    return [dict(step)]
+
+
+def _load(recorded: Recorded, step: dict[str, Any]) -> dict[str, Any]:
+    config, files = step.pop("config", None), list(step.pop("files", ()))
+    if config is None and not files and not sends_files(recorded):
+        return step
+    state = recorded.added_state(step["model"])
+    folder = recorded.model_folder(state, step["model"])
+    if sends_files(recorded):
+        files = files or list(sendable_files(folder))
+        config = config_json(_config_text(recorded, state, step["model"])) if config is None else config
+    text = config if config is None or isinstance(config, str) else json.dumps(config)
+    return {**step, "config": text, "files": files, "state": state}
+
+
+def _request(step: dict[str, Any]) -> dict[str, Any]:
+    """Write the body as the bytes that the step sends, in base64."""
+    body, headers = step.get("body"), dict(step.get("headers") or {})
+    is_base64 = isinstance(body, Mapping) and set(body) == {"base64"}
+    if body is None or isinstance(body, str):
+        sent = (body or "").encode()
+    elif is_base64:
+        sent = base64.b64decode(body["base64"])
+    else:
+        sent = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", **headers}
+    told = {"method": step.get("method", "GET"), "headers": headers, "body": base64.b64encode(sent).decode()}
+    return {**step, **told}
+
+
+def _inferences(recorded: Recorded, step: dict[str, Any]) -> list[dict[str, Any]]:
+    """One step for each combination of a sweep, with the inputs that it sends."""
+    from tritonchaos import pbtxt
+
+    state = recorded.added_state(step["model"])
+    try:
+        config: Any = pbtxt.parse(_config_text(recorded, state, step["model"]))
+    except TritonChaosError as error:
+        raise UsageError(f"the inputs of model {step['model']} cannot be read: {error}") from error
+    batches = step.pop("batch", None) or [1 if config.max_batch_size else None]
+    shapes = step.pop("shapes", None) or [None]
+    step.pop("concurrency", None)
+    equal = _copied(recorded, step["model"])
+    points = [(batch, shape) for batch in batches for shape in shapes][:_SWEEP_AT_MOST]
+    return [
+        {
+            **step,
+            "inputs": [_input(tensor, batch, shape) for tensor in config.input],
+            "outputs": [tensor.name for tensor in config.output],
+            "equal": equal,
+        }
+        for batch, shape in points
+    ]
+
+
+def _input(tensor: Any, batch: int | None, shape: Sequence[int] | None) -> dict[str, Any]:
+    dims = [_OPEN_DIM if dim < 0 else dim for dim in tensor.dims] if shape is None else list(shape)
+    front = [] if batch is None else [batch]
+    return {"name": tensor.name, "datatype": datatype_of(tensor), "shape": [*front, *dims]}
+
+
+def _copied(recorded: Recorded, model: str) -> dict[str, str]:
+    """Output -> the input that it must be equal to; outputs that are made otherwise are not compared."""
+    models = recorded.scenario.get("models")
+    entry = models.get(model) if isinstance(models, Mapping) else None
+    if not isinstance(entry, Mapping) or "template" not in entry:
+        return {}
+    try:
+        read = find_template(str(entry["template"])).read
+    except TritonChaosError:
+        return {}
+    inputs = {tensor.name for tensor in read.inputs}
+    return {output.name: output.expected for output in read.outputs if output.expected in inputs}

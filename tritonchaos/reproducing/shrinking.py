@@ -1,0 +1,183 @@
+"""Makes the course of a run small: only the cycles and models that one finding needs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from tritonchaos.errors import UsageError
+from tritonchaos.growth.judged import quantum
+from tritonchaos.observations import Arm, History, Position, ServerStarted, ServerStopped
+from tritonchaos.reproducing.course import Part
+from tritonchaos.verdict import Finding
+
+# Enough for a slope whose noise is a fraction of one quantum.
+_GROWTH_CYCLES: Final = 12
+_QUANTA: Final = 24
+_CONTROL_CYCLES: Final = 8
+_OTHER_CYCLES: Final = 3
+_TRIES: Final = 3
+_NO_SERVER: Final = frozenset({"stop_server", "settle", "wait"})
+
+
+def shrink(parts: Sequence[Part], finding: Finding, claim: Mapping[str, Any], history: History) -> list[Part]:
+    """Keep the parts that the finding needs, in order.
+
+    Raises:
+        UsageError: What it needs ran beside the main track or over gRPC, which repro.py has not.
+    """
+    kept = _choose(parts, finding, claim, history)
+    kept = _without_end(kept)
+    if not any(part.steps for part in kept):
+        raise UsageError(f"nothing of the run is left that shows the finding {finding.id}")
+    if any(step.get("via", "http") != "http" for part in kept for step in part.steps):
+        raise UsageError(
+            "the finding needs calls over gRPC, which Python's standard library cannot make",
+            hint="hand on the scenario and the run directory instead",
+        )
+    return kept
+
+
+def _choose(parts: Sequence[Part], finding: Finding, claim: Mapping[str, Any], history: History) -> list[Part]:
+    if claim["by"] == "retained":
+        return list(parts)
+    if claim["by"] in ("will_not_stop", "left") or finding.position is None:
+        first = _start_of_bad_stop(history)
+        return list(_cut([part for part in parts if part.start_number == first], _OTHER_CYCLES))
+    here = [part for part in parts if part.phase == finding.position.phase]
+    before = _lead_up(parts, finding.position)
+    if claim["by"] == "growth":
+        wanted = growth_cycles(claim)
+        after = _control_after(parts, finding.position) if claim["arm"] == "treatment" else []
+        return [*before, *_cut_arms(here, wanted), *after]
+    return [*before, *_until(here, finding.position)]
+
+
+def growth_cycles(claim: Mapping[str, Any]) -> int:
+    """Cycles that show a growth of this size: it must outgrow the page or quantum that readings move by."""
+    rate = max(abs(claim["bytes_per_cycle"]), 1e-9)
+    return max(_GROWTH_CYCLES, math.ceil(_QUANTA * quantum(str(claim["metric"])) / float(rate)))
+
+
+def _start_of_bad_stop(history: History) -> int:
+    """Number of the start whose stop was the finding; the last one where none was bad."""
+    number = 1
+    for event in history.events:
+        if isinstance(event, ServerStarted):
+            number = event.start_number
+        elif isinstance(event, ServerStopped) and (event.forced or event.exit_timeout_expired):
+            return number
+    return number
+
+
+def _lead_up(parts: Sequence[Part], position: Position) -> list[Part]:
+    """What came before the phase: plain steps that set something up, and the last control block."""
+    phases = list(dict.fromkeys(part.phase for part in parts))
+    earlier = phases[: phases.index(position.phase)]
+    control = [p.phase for p in parts if p.phase in earlier and p.arm is Arm.CONTROL and p.cycle is not None]
+    is_plain = {name: all(p.cycle is None for p in parts if p.phase == name) for name in earlier}
+    wanted = {name for name in earlier if is_plain[name]} | set(control[-1:])
+    return list(_cut([part for part in parts if part.phase in wanted], _CONTROL_CYCLES))
+
+
+def _control_after(parts: Sequence[Part], position: Position) -> list[Part]:
+    """One good cycle after the treatment, which does not give the memory back."""
+    phases = list(dict.fromkeys(part.phase for part in parts))
+    later = phases[phases.index(position.phase) + 1 :][:1]
+    found = [part for part in parts if part.phase in later]
+    is_control = any(part.arm is Arm.CONTROL and part.cycle is not None for part in found)
+    return list(_cut(found, 1)) if is_control else []
+
+
+def _cut(parts: Iterable[Part], cycles: int) -> Iterable[Part]:
+    """Keep the first cycles of each phase, and all steps outside of cycles."""
+    seen: dict[str, int] = {}
+    for part in parts:
+        if part.cycle is not None:
+            seen[part.phase] = seen.get(part.phase, 0) + 1
+        if part.cycle is None or seen[part.phase] <= cycles:
+            yield part
+
+
+def _cut_arms(parts: Sequence[Part], cycles: int) -> list[Part]:
+    """Keep cycles until the treatment arm has enough; of a phase with one arm, the first ones."""
+    kept, on_trial = [], 0
+    is_mixed = len({part.arm for part in parts if part.cycle is not None}) == 2
+    for part in parts:
+        on_trial += part.cycle is not None and not part.is_warm_up and (part.arm is Arm.TREATMENT or not is_mixed)
+        if part.cycle is None or on_trial <= cycles:
+            kept.append(part)
+    return kept
+
+
+def _until(parts: Sequence[Part], position: Position) -> list[Part]:
+    """Keep a phase up to the cycle of the finding; that one again, as what happens by chance may need more tries."""
+    kept = []
+    for part in parts:
+        kept.append(part)
+        if part.cycle == position.cycle:
+            break
+    last = kept[-1]
+    return kept + [last] * (_TRIES - 1) * max(1, (position.cycle or 0) + 1) if position.cycle is not None else kept
+
+
+def _without_end(parts: Sequence[Part]) -> list[Part]:
+    """Leave out what only stops the server at the end: repro.py does so anyway."""
+    kept = list(parts)
+    while kept and all(step["do"] in _NO_SERVER for step in kept[-1].steps):
+        kept.pop()
+    return kept
+
+
+def blocks(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Write parts as repro.py has them: cycles that do the same are one block."""
+    made: list[dict[str, Any]] = []
+    now: dict[str, str] = {}
+    for part in parts:
+        steps = [*_brought_about(part, now), *part.steps]
+        block = {
+            "phase": part.phase,
+            "arm": part.arm.value if part.arm is not None else "",
+            "first_cycle": part.cycle or 0,
+            "cycles": 0 if part.cycle is None else 1,
+            "is_warm_up": part.is_warm_up,
+            "each": steps,
+        }
+        last = made[-1] if made else None
+        if last is not None and part.cycle is not None and last["cycles"] and _same(last, block):
+            last["cycles"] += 1
+        elif steps:
+            made.append(block)
+    return made
+
+
+def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return all(left[name] == right[name] for name in ("phase", "arm", "is_warm_up", "each"))
+
+
+def _brought_about(part: Part, now: dict[str, str]) -> list[dict[str, Any]]:
+    """Steps that bring the models into the state that left-out parts would have brought them into."""
+    steps = [
+        {"do": "use", "model": model, "state": state}
+        for model, state in sorted(part.before.items())
+        if now.get(model) not in (None, state)
+    ]
+    now.update(part.before)
+    now.update({step["model"]: step["state"] for step in part.steps if step["do"] == "use"})
+    return steps
+
+
+def models_needed(parts: Sequence[Part], configs: Mapping[str, str]) -> set[str]:
+    """Models that steps name, and those that their configurations name in turn (ensembles).
+
+    Args:
+        configs: Model -> text of its config.pbtxt.
+    """
+    found = {step["model"] for part in parts for step in part.steps if step.get("model")}
+    while True:
+        named = {m for name in found for m in re.findall(r"model_name\s*:\s*[\"']([^\"']+)", configs.get(name, ""))}
+        if named <= found or not named - found & set(configs):
+            return found & set(configs)
+        found |= named & set(configs)

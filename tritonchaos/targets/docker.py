@@ -1,0 +1,436 @@
+"""A tritonserver in a container: the pinned image, as users run it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from tritonchaos import processes
+from tritonchaos.client import wait_until_live
+from tritonchaos.containers import launching
+from tritonchaos.containers.container import Container, Ended, run_to_end
+from tritonchaos.containers.engine import Engine, connect, find_engine_address
+from tritonchaos.containers.gpu_access import GpuAccess, choose_gpus, find_access, find_gpus
+from tritonchaos.containers.image_facts import ImageFacts, image_facts
+from tritonchaos.containers.images import Image, find_image, get_image, not_here, parse_reference
+from tritonchaos.containers.outside import Outside, times_at_pids_limit
+from tritonchaos.containers.pulling import PullProgress
+from tritonchaos.containers.relay import Relay, relay_program
+from tritonchaos.containers.spec import ContainerSpec, docker_run_line
+from tritonchaos.errors import TargetError, TargetNotLive, TritonChaosBug
+from tritonchaos.local_server.server_flags import (
+    asked_flags,
+    exit_timeout_s,
+    free_ports,
+    parse_help,
+    refuse_unknown,
+    refuse_unloaded_library,
+    spell,
+)
+from tritonchaos.local_server.stacks import take_stacks
+from tritonchaos.plugins import ABILITIES, TARGETS, ByteCount, LaunchSpec, OwnFolders, RunningServer, Stop
+from tritonchaos.processes import Process
+from tritonchaos.units import GIB, format_bytes
+
+_PORT_ATTEMPTS: Final = 3
+_PORT_TAKEN: Final = ("port is already allocated", "address already in use", "Address already in use")
+_SHOWN_LOG_LINES: Final = 20
+
+
+class _PortTaken(Exception):
+    """Somebody took one of the ports between our choice of it and the container's start."""
+
+
+@TARGETS.register
+@dataclass
+class DockerTarget:
+    """Run the tritonserver of an image in a container, through Docker or Podman, with no more rights than it needs.
+
+    Attributes:
+        image: NAME[:TAG][@sha256:DIGEST]; a digest is a pin, and any other image of that tag is refused.
+        pull: When the image is fetched: missing, always or never.
+        gpus: GPUs by number or UUID, or "all".
+        gpu_access: How they come into the container: toolkit (NVIDIA Container Toolkit), cdi, devices (plain device
+            nodes and the driver's libraries), or auto, the first of these that works.
+        network: publish (on 127.0.0.1, at free ports), none (nothing is published, a relay in the same network
+            namespace carries our requests), host, or the name of a network, published too.
+        user: caller (so that every file is theirs), image (the image's own), or "UID:GID".
+        shm_size: Size of /dev/shm.
+        scratch_size: Size of /tmp, a tmpfs and the server's TMPDIR.
+        memory: Most memory, such as 8GiB; none: no limit.
+        pids_limit: Most processes and threads, 4096 or more; -1: no limit.
+        mounts: Further folders, "SOURCE:TARGET", read-only unless "SOURCE:TARGET:rw".
+        init: An init runs as process 1; without it tritonserver does, which survives signals that should end it.
+        read_only: The root file system cannot be written.
+        writable_models: The server may write into its copy of the model repository.
+        no_new_privileges: No program in it gains privileges.
+        keep_capabilities: Keep the capabilities that the engine gives by default; none are kept otherwise.
+        cap_add: Capabilities that it gets, such as [SYS_PTRACE].
+        security_opt: Security options as of docker run, such as [label=disable].
+        entrypoint: In place of the image's own.
+        command: What runs the server; its flags are appended.
+        engine: Address of the engine, such as unix:///run/podman/podman.sock; none: as the docker command finds it.
+    """
+
+    name: ClassVar[str] = "docker"
+
+    image: str
+    pull: Literal["missing", "always", "never"] = "missing"
+    gpus: tuple[int | str, ...] | Literal["all"] = ()
+    gpu_access: Literal["auto", "toolkit", "cdi", "devices"] = "auto"
+    network: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")] = launching.PUBLISH
+    user: Annotated[str, Field(pattern=r"^(caller|image|[0-9]+(:[0-9]+)?)$")] = "caller"
+    shm_size: ByteCount = GIB
+    scratch_size: ByteCount = GIB
+    memory: ByteCount | None = None
+    pids_limit: int = launching.LEAST_PIDS
+    mounts: tuple[str, ...] = ()
+    init: bool = True
+    read_only: bool = True
+    writable_models: bool = False
+    no_new_privileges: bool = True
+    keep_capabilities: bool = False
+    cap_add: tuple[str, ...] = ()
+    security_opt: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] | None = None
+    command: tuple[str, ...] = ("tritonserver",)
+    engine: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.pids_limit != -1 and self.pids_limit < launching.LEAST_PIDS:
+            raise ValueError(
+                f"found pids_limit {self.pids_limit}, expected {launching.LEAST_PIDS} or more, or -1: it counts threads"
+            )
+        for mount in self.mounts:
+            launching.read_mount(mount)
+        self._engine: Engine | None = None
+        self._image: Image | None = None
+        self._held: GpuAccess | None = None
+        self._facts: ImageFacts | None = None
+        self._container: Container | None = None
+        self._outside: Outside | None = None
+        self._relay: Relay | None = None
+        self._launch: LaunchSpec | None = None
+        self._ended: Ended | None = None
+        self._version = ""
+        self._starts = 0
+        self._is_paused = False
+        self._last_spec: ContainerSpec | None = None
+
+    # --- before a start --------------------------------------------------------------------------
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """All there are, but what belongs to this machine's network is not cut off."""
+        return frozenset(ABILITIES) - ({"cut_network"} if self.network == launching.HOST else set())
+
+    def check(self) -> None:
+        """Find engine, GPUs and image, fetch the image where it may be fetched, and ask it what it holds.
+
+        Raises:
+            UsageError: The image's name is none.
+            TargetUnavailable: One of them cannot be had; says which, why, and what to do.
+        """
+        reference = parse_reference(self.image)
+        if self._engine is None:
+            self._engine = connect(find_engine_address(os.environ, self.engine))
+        here = None if self.pull == "always" else find_image(self._engine, reference)
+        if here is None and self.pull == "never":
+            raise not_here(reference)
+        # Before gigabytes are fetched for a GPU that is not there.
+        self._held = self._find_gpus(self._engine, here)
+        if self.network == launching.NONE:
+            relay_program()
+        progress = PullProgress(sys.stderr, str(reference))
+        try:
+            self._image = here or get_image(self._engine, reference, self.pull, progress)
+        finally:
+            progress.close()
+        self._facts = image_facts(self._engine, self._image, launching.user_of("caller", self._engine.facts))
+
+    def describe(self) -> Mapping[str, str]:
+        """Facts for the report: image, id and digest, versions, GPUs, limits, and what was loosened."""
+        engine, image, facts = self._found()
+        described = {
+            "target": self.name,
+            "engine": engine.facts.line(),
+            "image": str(image.reference),
+            "image_id": image.id,
+            "image_digest": image.digest or "none: built on this machine",
+            "triton_version": self._version or facts.triton_version,
+            "gpu_uuids": ",".join(self._held.uuids) if self._held else "",
+            "gpu_access": self._held.way if self._held else "none",
+            "cpu_count": str(os.cpu_count() or ""),
+            "container_init": "yes" if self.init else "no",
+            "container_network": self.network,
+            "container_user": launching.user_of(self.user, engine.facts) or "the image's own",
+            "container_limits": self._limits(),
+            "container_loosened": ", ".join(launching.loosened(self)) or "nothing",
+        }
+        if facts.tensorrt_version:
+            described["tensorrt_version"] = facts.tensorrt_version
+        if self._last_spec is not None:
+            described["server_command"] = " ".join(self._last_spec.command)
+        return described
+
+    def notes(self) -> Sequence[str]:
+        """What a reader of the report should know."""
+        told = []
+        if self.gpus and self._held is None and self._image is not None:
+            told.append(f"the GPUs that are asked for were not given: {self._image.reference} says that it uses none")
+        if self._outside is not None and self._outside.why_not:
+            told.append(self._outside.why_not)
+        if self.init:
+            told.append("the container runs an init as process 1, so that signals end the server as they would outside")
+        return told
+
+    def backends(self) -> frozenset[str]:
+        """Names of the backends in the image."""
+        return frozenset(self._found()[2].backends)
+
+    def build_place(self) -> str:
+        """What is built in a container depends on the image and on the GPUs that it is given."""
+        image = self._found()[1]
+        return f"{image.id} {','.join(self._held.uuids) if self._held else ''}".strip()
+
+    def run_to_build(self, folder: Path, command: Sequence[str], deadline_s: float) -> tuple[int | None, str]:
+        """Run a command in a container of the same image, with the same GPUs; it is removed when this returns."""
+        engine, image, _ = self._found()
+        spec = launching.build_spec(self, folder, command, image, engine.facts, self._held)
+        with tempfile.TemporaryDirectory(prefix="tritonchaos-") as beside:
+            log = Path(beside) / "log"
+            ended = run_to_end(engine, spec, log, deadline_s)
+            return None if ended is None else ended.exit_code, log.read_text("utf-8", "replace")
+
+    def run_line(self, launch: LaunchSpec) -> str:
+        """The `docker run` line that starts an equal container."""
+        return docker_run_line(self._spec(launch)[0])
+
+    # --- start -----------------------------------------------------------------------------------
+
+    def start(self, launch: LaunchSpec) -> RunningServer:
+        """Start the server in a new container and return once live answers.
+
+        Raises:
+            TargetUnavailable: Engine, GPU or image cannot be had.
+            UsageError: This tritonserver has no such flag.
+            TargetNotLive: It ended or stayed silent; nothing of it is left.
+        """
+        if self._container is not None:
+            raise TritonChaosBug("the server's container was started while it runs")
+        refuse_unknown(launch.flags, parse_help(self._found()[2].help))
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            try:
+                return self._start_once(launch)
+            except _PortTaken as taken:
+                if attempt == _PORT_ATTEMPTS:
+                    raise TargetError(f"the server's ports were taken {attempt} times: {taken}") from None
+        raise TritonChaosBug("unreachable: the last attempt returns or raises")
+
+    def _start_once(self, launch: LaunchSpec) -> RunningServer:
+        engine = self._found()[0]
+        self._starts += 1
+        spec, flags, ports = self._spec(launch)
+        self._launch, self._ended, self._last_spec, self._is_paused = launch, None, spec, False
+        try:
+            self._container = Container(engine, spec, launch.log_file)
+            self._container.start()
+            self._outside = Outside(self._container.inspect()["State"]["Pid"], self._container.id, launching.TEMP)
+            url, grpc = self._way_in(self._container, ports)
+            self._await_live(self._container, url, flags["id"], launch.startup_deadline_s)
+            refuse_unloaded_library(self._container.log_lines())
+        except BaseException as error:
+            self._take_down()
+            if isinstance(error, TargetError) and any(sign in error.message for sign in _PORT_TAKEN):
+                raise _PortTaken(error.message) from None
+            raise
+        has_grpc = flags.get("allow-grpc", "true") != "false"
+        server = self._outside.server
+        return RunningServer(url, grpc if has_grpc else None, server.pid if server else None)
+
+    def _spec(self, launch: LaunchSpec) -> tuple[ContainerSpec, dict[str, str], launching.Ports]:
+        engine, image, facts = self._found()
+        first, second = free_ports(2)
+        ports = launching.choose_ports(self.network, (first, second))
+        flags = launching.server_flags(launch, self.network, ports, dict(asked_flags(launch)))
+        arguments = spell(flags, launch, parse_help(facts.help))
+        spec = launching.server_spec(
+            self, launch, arguments, ports, image, engine.facts, self._held, max(self._starts, 1)
+        )
+        return spec, flags, ports
+
+    def _way_in(self, container: Container, ports: launching.Ports) -> tuple[str, str]:
+        """URL of the server and its gRPC address, as this process reaches them."""
+        if self.network != launching.NONE:
+            return f"http://127.0.0.1:{ports.published_http}", f"127.0.0.1:{ports.published_grpc}"
+        engine, launch = self._found()[0], self._launch
+        assert launch is not None
+        folder = launch.scratch / f"relay-{self._starts}"
+        folder.mkdir()
+        spec = launching.relay_spec(container.spec, launch, engine.facts, self._starts)
+        try:
+            self._relay = Relay(
+                engine, container.id, spec, folder, {"http": ports.http, "grpc": ports.grpc}, folder.with_suffix(".log")
+            )
+        except TargetError:
+            if container.wait(1.0) is not None:  # nothing to be beside of
+                raise self._not_live(container) from None
+            raise
+        return f"http+unix://{self._relay.path('http')}", f"unix:{self._relay.path('grpc')}"
+
+    def _await_live(self, container: Container, url: str, server_id: str, deadline_s: float) -> None:
+        def look() -> None:
+            if container.ended() is not None:
+                raise self._not_live(container)
+            if self._relay is not None:
+                self._relay.check()
+
+        version = wait_until_live(url, server_id, deadline_s, look)
+        if version is None:
+            raise self._not_live(container, f"was not live after {deadline_s:g} s")
+        self._version = version
+
+    def _not_live(self, container: Container, what: str = "") -> TargetNotLive:
+        ended = container.ended()
+        if ended is not None:
+            container.wait_for_log()
+        told = what or f"ended with exit status {ended.exit_code if ended else None} before it answered"
+        killed = " (out of memory: the container's limit was reached)" if ended and ended.was_oom_killed else ""
+        return TargetNotLive(
+            f"tritonserver in the container {told}{killed}",
+            state="running" if ended is None else "exited",
+            exit_status=None if ended is None else ended.exit_code,
+            log_lines=tuple(container.log_lines()[-_SHOWN_LOG_LINES:]),
+            hint="its log says why; `server: {startup_deadline: …}` in the scenario gives it more time",
+        )
+
+    # --- while it runs ---------------------------------------------------------------------------
+
+    def exit_code(self) -> int | None:
+        """Exit code of the last server, minus the signal number after a signal; None while it runs or before any.
+
+        Raises:
+            TargetError: What the server does cannot be seen any more: the engine or the relay is gone, or the
+                container reached its limit of processes, which is our doing and not the server's.
+        """
+        if self._container is not None:
+            self._ended = self._container.ended()
+            if self._outside is not None and times_at_pids_limit(self._outside.cgroups):
+                raise TargetError(
+                    f"the container reached its limit of {self.pids_limit} processes and threads",
+                    hint="give the target a higher pids_limit",
+                )
+            if self._ended is None and self._relay is not None:
+                self._relay.check()
+        return None if self._ended is None else self._ended.exit_code
+
+    def end_facts(self) -> Mapping[str, str]:
+        """What the engine says of the container's end."""
+        if self._ended is None:
+            return {}
+        told = {"oom_killed": "yes" if self._ended.was_oom_killed else "no"}
+        return {**told, "engine_said": self._ended.error} if self._ended.error else told
+
+    def processes(self) -> list[Process]:
+        """The server and what it started, as this machine sees them; empty when it does not run, or is not seen."""
+        return [] if self._outside is None else self._outside.processes()
+
+    def own_folders(self, launch: LaunchSpec) -> OwnFolders:
+        """The container's temp folder and /dev/shm; empty ones of the run while there is no container."""
+        if self._outside is not None:
+            return OwnFolders(self._outside.folder("temp"), self._outside.folder("shm"), self._outside.cgroups)
+        empty = launch.scratch / "no_shared_memory"
+        empty.mkdir(exist_ok=True)
+        return OwnFolders(launch.temp, empty)
+
+    def stacks(self) -> Mapping[int, str]:
+        """Stacks of all threads of the server and its stubs, by process id.
+
+        Raises:
+            TargetError: There is no debugger.
+        """
+        return take_stacks(process.pid for process in self.processes() if process.role in ("server", "stub"))
+
+    def kill(self, signal_number: int, pid: int) -> bool:
+        """Signal the server or one of its processes; False if it has ended."""
+        if self._outside is None or self._container is None:
+            return False
+        ticks = self._outside.ticks(pid)
+        if ticks is None:
+            return False
+        if processes.end(pid, ticks, signal.Signals(signal_number)):
+            return True
+        # Another user's process: the engine signals the first one, which passes it on to the server.
+        server = self._outside.server
+        if server is None or server.pid != pid:
+            return False
+        self._container.send_signal(signal.Signals(signal_number).name)
+        return True
+
+    def stop(self) -> Stop:
+        """Stop the server: SIGTERM, wait twice its exit timeout and 5 s, SIGKILL; then remove its container.
+
+        Connections to it must be closed first, else SIGTERM takes the whole exit timeout.
+        """
+        if self._container is None or self._launch is None:
+            return Stop(signal="", exit_code=None, forced=False)
+        left: list[tuple[str, str, int]] = []
+        try:
+            sent = self._container.stop(2 * exit_timeout_s(self._launch) + 5)
+            self._ended = self._container.ended()
+            left = self._left_behind()
+        finally:
+            # Also when the user does not want to wait: the container is removed, without grace.
+            self._take_down()
+        return Stop(sent, None if self._ended is None else self._ended.exit_code, sent == "SIGKILL", tuple(left))
+
+    def _left_behind(self) -> list[tuple[str, str, int]]:
+        """Shared memory of this run and temp files that the server did not remove; they end with the container."""
+        if self._outside is None or self._launch is None:
+            return []
+        prefix = self._launch.shm_prefix
+        shared = [("shm", name, taken) for name, taken in self._outside.files("shm") if name.startswith(prefix)]
+        return shared + [("temp", name, taken) for name, taken in self._outside.files("temp")]
+
+    def _take_down(self) -> None:
+        """Remove everything of this start, whatever goes wrong with a part of it."""
+        with ExitStack() as parts:
+            if self._container is not None:
+                parts.callback(self._container.remove)
+                with suppress(TargetError):
+                    self._ended = self._ended or self._container.ended()
+            if self._relay is not None:
+                parts.callback(self._relay.close)
+            if self._outside is not None:
+                parts.callback(self._outside.close)
+            self._container, self._relay, self._outside = None, None, None
+
+    # --- what was found --------------------------------------------------------------------------
+
+    def _found(self) -> tuple[Engine, Image, ImageFacts]:
+        if self._engine is None or self._image is None or self._facts is None:
+            self.check()
+        assert self._engine is not None and self._image is not None and self._facts is not None
+        return self._engine, self._image, self._facts
+
+    def _find_gpus(self, engine: Engine, image: Image | None) -> GpuAccess | None:
+        if not self.gpus or (image is not None and image.is_cpu_only and self.gpu_access == "auto"):
+            return None
+        return find_access(choose_gpus(self.gpus, find_gpus()), self.gpu_access, engine.facts)
+
+    def _limits(self) -> str:
+        memory = "none" if self.memory is None else format_bytes(self.memory)
+        pids = "none" if self.pids_limit < 0 else str(self.pids_limit)
+        return (
+            f"memory {memory}, processes {pids}, /dev/shm {format_bytes(self.shm_size)}, "
+            f"/tmp {format_bytes(self.scratch_size)}"
+        )
