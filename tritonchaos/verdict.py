@@ -47,6 +47,24 @@ _AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?(?: (?:[KMG]iB|B|ms|s|min|h)\b)?")
 
 
 @dataclass(frozen=True, slots=True)
+class Rung:
+    """One attempt to get memory back: what was done, what was in use afterwards, and what had come back, in bytes."""
+
+    done: str
+    bytes: int
+    returned_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Attempts to get back what had grown, in order, and who held it by what returned it."""
+
+    grown_bytes: int
+    rungs: tuple[Rung, ...]
+    held_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A defect of the server, with where it was seen and what shows it.
 
@@ -62,6 +80,7 @@ class Finding:
         undocumented: A step outside Triton's documented rules led here.
         per: What `bytes_per_cycle` is stated per: "cycle", or "load" where cycles repeated their loads.
         footprint_bytes: What a loaded model takes of the metric; None where not known.
+        ladder: Who holds what has grown; None where that was not tried.
         counts: False: it is shown but does not change the exit code.
         occurrences: How often it was seen.
     """
@@ -82,6 +101,7 @@ class Finding:
     details: tuple[str, ...] = ()
     per: str = "cycle"
     footprint_bytes: int | None = None
+    ladder: Ladder | None = None
 
     @property
     def footprints(self) -> float | None:
