@@ -22,6 +22,7 @@ from tritonchaos.observations import (
     ServerStopped,
 )
 from tritonchaos.plugins import (
+    CanTrim,
     HasEndFacts,
     HasNotes,
     HasOwnFolders,
@@ -204,6 +205,14 @@ class ServerLife:
         if role == "server" and sent and number not in _GO_ON and self._wait_for_exit(deadline_s) is not None:
             self.stop(signal.Signals(number).name)
         return sent
+
+    def trim(self, deadline_s: float) -> str:
+        """Make the server give back what its allocators keep; see `ServerControl.trim`."""
+        if self._running is None:
+            return "no server runs"
+        if not isinstance(self._target, CanTrim):
+            return f"the target {self._target.name} cannot"
+        return self._target.trim(deadline_s)
 
     def process_counts(self) -> dict[str, int]:
         """Number of processes by role; {} where the target does not know them."""

@@ -65,6 +65,9 @@ class _Control:
     def signal(self, role: str, number: int, deadline_s: float) -> int:
         return self._server.signal(role, number, deadline_s)
 
+    def trim(self, deadline_s: float) -> str:
+        return self._server.trim(deadline_s)
+
 
 class Track:
     """One line of steps with a client of its own.
