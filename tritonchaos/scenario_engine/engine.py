@@ -13,6 +13,7 @@ from tritonchaos.observations import (
     Note,
     PhaseSkipped,
     PhaseStopped,
+    Position,
     StepFinished,
 )
 from tritonchaos.plugins import Advice
@@ -232,6 +233,9 @@ class _Walker:
         )
         self._run_steps(cycle.steps)
         self._measuring.settle_cycle(phase.name, cycle.arm, cycle.number)
+        # What was read of a server that has ended meanwhile is no level of memory.
+        if self._server.has_ended(Position(phase.name, cycle.arm, cycle.number, "main", len(cycle.steps)), None):
+            raise _PhaseEnds("crash")
         finished = CycleFinished(self._journal.now_ns(), phase.name, cycle.number)
         reading = self._journal.finish_cycle(finished)
         self._parts.commit()
