@@ -42,6 +42,9 @@ KINDS: Final = frozenset(
     }
 )
 
+# With its unit: 900 KiB in one run may be 1.02 MiB in the next, and 58 s may be 1 min 02 s.
+_AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?(?: (?:[KMG]iB|B|ms|s|min|h)\b)?")
+
 
 @dataclass(frozen=True, slots=True)
 class Rung:
@@ -113,8 +116,8 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """Identity of the defect: a hash of kind, checker, metric, step and title without its numbers."""
-        title = re.sub(r"\d+(?:\.\d+)?", "#", self.title)
+        """Identity of the defect: a hash of kind, checker, metric, step and title without its amounts."""
+        title = re.sub(r"#(?: #)+", "#", _AMOUNT.sub("#", self.title))
         parts = (self.kind, self.checker, self.metric or "", self.step or "", title)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
