@@ -98,6 +98,11 @@ class ServerLife:
         return "start" in abilities_of(self._target)
 
     @property
+    def can_trim(self) -> bool:
+        """The target can make its server's allocators give back what they keep."""
+        return isinstance(self._target, CanTrim)
+
+    @property
     def is_running(self) -> bool:
         """Started by us, and not ended as far as we have seen."""
         return self._running is not None
