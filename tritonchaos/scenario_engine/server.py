@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tritonchaos.client import TritonClient
+from tritonchaos.errors import TritonChaosBug
 from tritonchaos.observations import (
     Evidence,
     Left,
@@ -22,7 +23,9 @@ from tritonchaos.observations import (
     ServerStopped,
 )
 from tritonchaos.plugins import (
+    ContainerFaults,
     HasEndFacts,
+    HasFaults,
     HasNotes,
     HasOwnFolders,
     HasProcesses,
@@ -204,6 +207,12 @@ class ServerLife:
         if role == "server" and sent and number not in _GO_ON and self._wait_for_exit(deadline_s) is not None:
             self.stop(signal.Signals(number).name)
         return sent
+
+    def faults(self) -> ContainerFaults:
+        """Faults of the server's container; see `ServerControl.faults`."""
+        if not isinstance(self._target, HasFaults):
+            raise TritonChaosBug(f"a step asked target {self._target.name} for faults of a container")
+        return self._target.faults()
 
     def process_counts(self) -> dict[str, int]:
         """Number of processes by role; {} where the target does not know them."""
