@@ -32,16 +32,16 @@ cp "$here/$image/Dockerfile" "$context/"
 
 # The images need no feature of BuildKit, and the older builder is in every engine without a plug-in of the client.
 build() {
-    DOCKER_BUILDKIT=0 docker build --quiet "${base[@]}" "$@" "$context"
+    DOCKER_BUILDKIT=0 docker build --quiet --force-rm "${base[@]}" "$@" "$context"
 }
 
 if [ "$image" = tritonserver-cpu ]; then
     "${pip[@]}" download --quiet --no-deps --dest "$context" --only-binary :all: nvidia-pytriton==0.7.0
     build --build-arg TRITON_SERVER_VERSION=2.51.0 --tag tritonchaos/tritonserver-cpu:2.51
-    # Of the stage in which the wheel was unpacked nothing is left to be used.
-    docker image prune --force --filter label=tritonchaos.stage=unpacked >/dev/null
 else
     version="$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$root/tritonchaos/__init__.py")"
     "${pip[@]}" wheel --quiet --wheel-dir "$context/wheels" "$root[grpc]" pip
     build --tag "tritonchaos/tritonchaos:$version" --tag tritonchaos/tritonchaos:latest
 fi
+# Of the stage in which wheels were unpacked nothing is left to be used.
+docker image prune --force --filter label=tritonchaos.stage=unpacked >/dev/null

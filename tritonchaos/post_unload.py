@@ -216,8 +216,8 @@ def _medians(values: Mapping[str, Sequence[int | None]], sample_count: int) -> d
     for metric, readings in values.items():
         last = [value for value in readings[-sample_count:] if value is not None]
         if last:
-            # median_low: a value that was really read, also when one of the readings is missing
-            medians[metric] = statistics.median_low(last)
+            # the lower middle one: a value that was really read, also when one of the readings is missing
+            medians[metric] = sorted(last)[(len(last) - 1) // 2]
     return medians
 
 
@@ -230,7 +230,7 @@ def read_cycles(events: Iterable[Event], sample_count: int) -> list[CycleReading
 
 def cycle_readings(history: History) -> list[CycleReading]:
     """Return the readings of all finished cycles of a run, in the order in which they ran."""
-    return read_cycles(history.events, history.facts.sample_count)
+    return history.once("cycle_readings", lambda h: read_cycles(h.events, h.facts.sample_count))
 
 
 def baseline(history: History, start_number: int = 1) -> Mapping[str, int]:

@@ -8,6 +8,6 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped_folder(name: str) -> Path:
-    """Folder of the shipped "scenarios" or "model_templates": inside an installed wheel, or beside the package."""
+    """Folder of the shipped "scenarios", "model_templates" or "docker": in an installed wheel or beside the package."""
     installed = _PACKAGE / "shipped_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from tritonchaos.growth.sequential import Growth, GrowthState, GrowthTest
+from tritonchaos.growth.sequential import GrowthTest
+from tritonchaos.growth.state import Growth, GrowthState
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel, CycleReading, channel
 
-_ARMS: Final = tuple(Arm)
 # So little per cycle, on the host, may be code and heap that are touched for the first time (see `allocator`).
 _SLOW_BYTES: Final = 64 * 1024
 _CYCLES_BEFORE_DOUBLING: Final = 12
@@ -66,13 +64,10 @@ class JudgedSeries:
         self.amplified = amplified
         self._present = _SameLoads()
         self._first_loads: dict[tuple[str, Arm], int] = {}
-        self._values = array("q")  # 9 bytes a cycle, with its arm; a run may have a hundred thousand
-        self._arms = bytearray()
-        self._begins: list[int] = []  # where the values of each start of the server begin
-        self._last_treated = -1
         self.unsettled = 0
         self.missing = 0
         self._test: GrowthTest | None = None
+        self._treated: GrowthTest | None = None  # of the last start of the server with treatment cycles
         self._earlier: GrowthState | None = None
         self._start_number: int | None = None
         self._taken_off = 0
@@ -87,7 +82,7 @@ class JudgedSeries:
 
     @property
     def latest(self) -> GrowthState:
-        """What was found when the series was last judged; on a long run that is not at every cycle."""
+        """What was found with the last reading; without events and words, which `state` adds."""
         return self._known(lambda test: test.latest)
 
     def _known(self, ask: Callable[[GrowthTest], GrowthState]) -> GrowthState:
@@ -114,6 +109,11 @@ class JudgedSeries:
         at = self._present
         return channel(self.metric) is Channel.HOST and at.last - at.first < at.cycles * _SLOW_BYTES
 
+    def in_plain_words(self) -> str:
+        """Return a paragraph that says why, with the numbers that decided, or what is missing."""
+        state = self.state
+        return state.plain_words or f"Nothing was judged: {state.reason}."
+
     def excluded_so_far(self) -> float | None:
         """Return the smallest leak, in bytes per cycle, that the last start's cycles would have shown, if any."""
         test = self._test
@@ -133,11 +133,8 @@ class JudgedSeries:
         return [(arm, [value for _, value in run]) for arm, run in groupby(self._readings(), key=itemgetter(0))]
 
     def _readings(self) -> list[tuple[Arm, int]]:
-        starts = bisect_right(self._begins, self._last_treated) if self._last_treated >= 0 else len(self._begins)
-        first = self._begins[starts - 1] if starts else 0
-        end = self._begins[starts] if starts < len(self._begins) else len(self._values)
-        arms = (_ARMS[code] for code in self._arms[first:end])
-        return list(zip(arms, self._values[first:end], strict=True))
+        test = self._treated or self._test
+        return [] if test is None else list(test.readings.in_order())
 
     def control_state(self) -> GrowthState:
         """Judge the control arm by itself, from what grew in its own cycles; it may leak as well."""
@@ -171,7 +168,6 @@ class JudgedSeries:
             self._earlier = self._test.state
         self._test, self._last, self._taken_off, self._present = None, None, 0, _SameLoads()
         self._start_number = start_number
-        self._begins.append(len(self._values))
 
     def _has_leak_before(self) -> bool:
         return self._earlier is not None and self._earlier.verdict is Growth.LEAK
@@ -191,9 +187,7 @@ class JudgedSeries:
         self._test.footprint = self._footprint
         self.unsettled += self.metric in reading.unsettled
         if reading.arm is Arm.TREATMENT:
-            self._last_treated = len(self._values)
-        self._arms.append(_ARMS.index(reading.arm))
-        self._values.append(value - self._taken_off)
+            self._treated = self._test
         times = self._times(reading)
         self._present = self._present.next(times, reading.arm, value - self._taken_off)
         self._test.see(value - self._taken_off, reading.arm, times)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-import statistics
-from itertools import pairwise
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from tritonchaos.growth.estimate import gaps
+from tritonchaos.growth.noise import median
 from tritonchaos.growth.trial import Trial
 from tritonchaos.post_unload import Channel
 
 BETA: Final = 0.01  # chance that STABLE misses a leak of the rate that it excludes
 _FLAT_CYCLES: Final = 44  # a leak in 1 of 10 cycles passes 44 in a row with chance 0.9**44 = BETA
 _SLOW_BETA: Final = 0.002  # the same for slow growth, which is looked at anew after each cycle: 1 % over a run
+_NORMAL: Final = 2.878  # 99.8 % point of the standard normal
 _BISECTIONS: Final = 40
+_COUNTED_HITS: Final = 50  # hits up to which the binomial distribution is summed
+_MEDIAN_OF: Final = 200  # readings at most whose median stands for a half of the flat stretch
 FLAT_BEFORE_DOUBLING: Final = 12  # flat cycles after which more loads per cycle would show more
 
 
@@ -27,80 +31,85 @@ def stable_rule(trial: Trial) -> str | None:
 
 def flat_cycles(trial: Trial) -> int:
     """Return for how many treatment cycles, up to now and at the present number of loads, growth was below a step."""
-    stairs, floor, limit = trial.stairs, trial.series.floor, trial.series.step
-    top = floor[stairs.known_to - 1]
-    begin = stairs.known_to - 1
-    while begin > stairs.start and top - floor[begin - 1] < limit:
-        begin -= 1
-    present = stairs.loads[stairs.known_to - 1]
-    while begin < stairs.known_to - 1 and stairs.loads[begin + 1] != present:
-        begin += 1
-    return (stairs.now - stairs.clock[begin]) // present
+    begin = _flat_since(trial)
+    treated = trial.readings.treated
+    return max(0, treated[trial.floor.known_to - 1] - treated[begin])
+
+
+def _flat_since(trial: Trial) -> int:
+    begin = trial.stairs.first_within(trial.floor, trial.gate.step)
+    return min(max(begin, trial.readings.loads_since - 1), trial.floor.known_to - 1)
 
 
 def flat_cycles_needed(trial: Trial) -> int:
     """Return the flat treatment cycles that STABLE waits for."""
     needed = float(_FLAT_CYCLES)
     if trial.channel is not Channel.HOST:
-        needed *= trial.series.step / trial.quantum
-    return math.ceil(max([needed, *(2 * gap for gap in _periods(trial))]))
-
-
-def excluded_rate(trial: Trial) -> float:
-    """Return the smallest leak, in bytes per cycle, that the readings up to now would have shown."""
-    flat = _excluded_by_flat_cycles(trial)
-    return min(flat, _excluded_by_slow_growth(trial)) if trial.channel is Channel.HOST else flat
+        needed *= trial.gate.step / trial.quantum
+    return math.ceil(max(needed, 2 * _longest_period(trial)))
 
 
 # --- flat ----------------------------------------------------------------------------------------
 
 
-def _periods(trial: Trial) -> list[int]:
-    """Return the gaps that might be the period of a leak.
+def _longest_period(trial: Trial) -> float:
+    """Return the longest gap, in cycles, that might be the period of a leak.
 
     Host pages add up to a step every now and then: gaps between steps count only from step to step, and where such
     steps at such gaps would be more than the rate that 44 flat cycles exclude. Rises of a whole step at once always do.
     """
-    loads = trial.stairs.loads[trial.stairs.known_to - 1]
-    between = [max(gap // loads, 1) for gap in gaps(trial.steps)]
+    gaps = trial.steps.gaps
     if trial.channel is not Channel.HOST:
-        return between
-    excluded = trial.series.step * (1 - BETA ** (1 / _FLAT_CYCLES))
-    pairs = zip(trial.steps[1:], between[1:], strict=True)
-    return [*_gaps_between_jumps(trial), *(gap for step, gap in pairs if step.size / gap >= excluded)]
-
-
-def _gaps_between_jumps(trial: Trial) -> list[int]:
-    floor, stairs = trial.series.floor, trial.stairs
-    cycles = range(stairs.start + 1, stairs.known_to)
-    jumps = [0, *(stairs.clock[at] for at in cycles if floor[at] - floor[at - 1] >= trial.series.step)]
-    return [after - before for before, after in pairwise(jumps)]
+        return max(gaps, default=0) / trial.loads
+    excluded = trial.gate.step * (1 - BETA ** (1 / _FLAT_CYCLES))
+    later = zip(trial.steps.sizes[1:], gaps[1:], strict=True)
+    longest = max((gap for size, gap in later if size / gap >= excluded), default=0) / trial.loads
+    return max(longest, trial.stairs.longest_between_jumps(trial.floor))
 
 
 def _is_flat(trial: Trial) -> bool:
     """Say whether the flat stretch up to now is long enough, and its halves agree."""
     cycles = flat_cycles(trial)
-    if cycles < flat_cycles_needed(trial):
+    if cycles < _FLAT_CYCLES or cycles < flat_cycles_needed(trial):
         return False
-    begin = trial.stairs.now - cycles * trial.stairs.loads[trial.stairs.known_to - 1]
-    known = zip(trial.series.smooth[: trial.stairs.known_to], trial.stairs.clock, strict=False)
-    flat = [value for value, clock in known if clock >= begin]
-    middle = len(flat) // 2
-    return statistics.median(flat[middle:]) - statistics.median(flat[:middle]) < trial.series.step
+    begin, end = _flat_since(trial), trial.floor.known_to
+    middle = (begin + end) // 2
+    return _middle_of(trial, middle, end) - _middle_of(trial, begin, middle) < trial.gate.step
 
 
-def _excluded_by_flat_cycles(trial: Trial) -> float:
-    """Return the smallest leak that the flat stretch excludes, in bytes per cycle.
-
-    A leak that hits each cycle with chance p passes g flat cycles with chance (1 - p)**g; the p at which that is 1 %,
-    times the smallest step that would have been seen.
-    """
-    cycles = flat_cycles(trial)
-    loads = trial.stairs.loads[trial.stairs.known_to - 1]
-    return trial.series.step * (1 - BETA ** (1 / cycles)) / loads if cycles else math.inf
+def _middle_of(trial: Trial, begin: int, end: int) -> float:
+    apart = 1 + (end - begin) // _MEDIAN_OF
+    return median([trial.readings.smooth(at) for at in range(begin, end, apart)])
 
 
 # --- slow ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LateGrowth:
+    """How the floor rose over the last half of the treatment cycles, but at least 44.
+
+    Attributes:
+        cycles: Number of those treatment cycles.
+        grown: Rise of the floor over them, in bytes.
+        begin: The cycle before the first of them.
+    """
+
+    cycles: int
+    grown: int
+    begin: int
+
+
+def late_growth(trial: Trial) -> LateGrowth:
+    """Return how the floor rose lately."""
+    floor, treated = trial.floor, trial.readings.treated
+    base, end = treated[floor.start], floor.known_to - 1
+    begin = max(trial.cycles - max(_FLAT_CYCLES, trial.cycles // 2), 0)
+    first = max(bisect_right(treated, base + begin, 0, end + 1), floor.start + 1) - 1
+    first = max(first, trial.readings.loads_since - 1)
+    if end <= first:
+        return LateGrowth(0, 0, first)
+    return LateGrowth(treated[end] - treated[first], floor.top - trial.level(first), first)
 
 
 def _is_slow(trial: Trial) -> bool:
@@ -110,48 +119,38 @@ def _is_slow(trial: Trial) -> bool:
     KiB over the 250 cycles after the first eight), so that 44 cycles without a step may not come within a run. What
     must not be there is a single rise of a whole step: a rare leak of large blocks is only excluded by its absence.
     """
-    if trial.channel is not Channel.HOST or trial.stairs.falls:
+    if trial.channel is not Channel.HOST or trial.floor.falls or trial.cycles < _FLAT_CYCLES:
         return False
-    rises = _last_rises(trial)
-    if sum(is_treatment for is_treatment, _ in rises) < _FLAT_CYCLES:
+    late = late_growth(trial)
+    if late.cycles < _FLAT_CYCLES or late.grown >= late.cycles * trial.quantum:
         return False
-    if any(rise >= trial.series.step for _, rise in rises):
+    if trial.stairs.last_jump(trial.floor) > late.begin:
         return False
-    return _excluded_by_slow_growth(trial) < trial.quantum
+    return _excluded_by_slow_growth(trial.gate.step, late) < trial.quantum
 
 
-def _last_rises(trial: Trial) -> list[tuple[bool, int]]:
-    """Return (on a treatment cycle, rise of the floor in bytes) over the last half of the cycles, but at least 44."""
-    stairs, floor = trial.stairs, trial.series.floor
-    begin = stairs.now - max(_FLAT_CYCLES, stairs.now // 2)
-    cycles = range(stairs.start + 1, stairs.known_to)
-    return [
-        (stairs.clock[at] > stairs.clock[at - 1], floor[at] - floor[at - 1])
-        for at in cycles
-        if stairs.clock[at] > max(begin, 0)
-    ]
-
-
-def _excluded_by_slow_growth(trial: Trial) -> float:
+def _excluded_by_slow_growth(step: float, late: LateGrowth) -> float:
     """Return the smallest leak that the growth of the last half excludes, in bytes per cycle.
 
     A leak of blocks of b bytes with chance p per cycle was hit at most grown / b times. Its rate is p * b, p at most
     the upper 99.8 % limit of Clopper and Pearson for so many hits; the worst b up to a step is either a step or the
     largest for which one more hit fits.
     """
-    rises = _last_rises(trial)
-    cycles, grown = sum(is_treatment for is_treatment, _ in rises), sum(rise for _, rise in rises)
-    if cycles == 0:
+    if late.cycles == 0:
         return math.inf
-    hits = int(grown // trial.series.step)
-    whole = trial.series.step * _highest_chance(hits, cycles)
-    return max(whole, grown / (hits + 1) * _highest_chance(hits + 1, cycles))
+    hits = int(late.grown // step)
+    whole = step * _highest_chance(hits, late.cycles)
+    return max(whole, late.grown / (hits + 1) * _highest_chance(hits + 1, late.cycles))
 
 
+@lru_cache(maxsize=64)
 def _highest_chance(hits: int, cycles: int) -> float:
     """Return the chance per cycle at which so few hits in so many cycles are unlikely (Clopper and Pearson 1934)."""
     if hits >= cycles:
         return 1.0
+    if hits > _COUNTED_HITS:  # normal approximation, one hit to the safe side
+        share = (hits + 1) / cycles
+        return min(1.0, share + _NORMAL * math.sqrt(share * (1 - share) / cycles) + _NORMAL**2 / cycles)
     low, high = hits / cycles, 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
@@ -165,3 +164,39 @@ def _highest_chance(hits: int, cycles: int) -> float:
 def _at_most(hits: int, cycles: int, chance: float) -> float:
     """Return the probability of at most so many hits."""
     return sum(math.comb(cycles, k) * chance**k * (1 - chance) ** (cycles - k) for k in range(hits + 1))
+
+
+# --- what is excluded ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """What the readings up to now exclude, in a form that is cheap to keep and slow to work out.
+
+    Attributes:
+        step: Smallest step that would have been seen, in bytes.
+        flat: Flat treatment cycles.
+        loads: Loads of each of them.
+        late: Late growth, on the host.
+    """
+
+    step: float
+    flat: int
+    loads: int
+    late: LateGrowth | None
+
+    def bytes_per_cycle(self) -> float:
+        """Return the smallest leak that would have been found (99 %), in bytes per load; infinite: none is excluded.
+
+        A leak that hits each cycle with chance p passes g flat cycles with chance (1 - p)**g; the p at which that is
+        1 %, times the smallest step that would have been seen.
+        """
+        flat = self.step * (1 - BETA ** (1 / self.flat)) if self.flat else math.inf
+        slow = _excluded_by_slow_growth(self.step, self.late) if self.late else math.inf
+        return min(flat, slow) / self.loads
+
+
+def exclusion(trial: Trial) -> Exclusion:
+    """Return what the readings up to now exclude."""
+    late = late_growth(trial) if trial.channel is Channel.HOST else None
+    return Exclusion(trial.gate.step, flat_cycles(trial), trial.loads, late)

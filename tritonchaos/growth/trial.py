@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
-from tritonchaos.growth.cleaning import CleanSeries
-from tritonchaos.growth.estimate import Rate, growth_rate
-from tritonchaos.growth.steps import FloorStep, Staircase, control_block
-from tritonchaos.observations import Arm
+from tritonchaos.growth.estimate import Rate, Steps
+from tritonchaos.growth.noise import NoiseGate
+from tritonchaos.growth.readings import Readings
+from tritonchaos.growth.steps import Floor, FloorStep, Staircase
 from tritonchaos.post_unload import Channel
 
 _CONTROL_FLAT_CYCLES: Final = 3
-_CAP: Final = 3  # one step counts at most as three median steps
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Trial:
     """Everything the rules look at, for one series up to now.
 
@@ -33,26 +29,81 @@ class Trial:
     channel: Channel
     interleaved: bool
     planned_share: float
-    arms: Sequence[Arm]
-    series: CleanSeries
+    readings: Readings
+    gate: NoiseGate
     stairs: Staircase
+    floor: Floor
+    _split: tuple[Steps, list[FloorStep]] | None = None
 
-    @cached_property
-    def steps(self) -> list[FloorStep]:
-        """Steps on treatment cycles, each counting at most as three median ones."""
-        return _capped(self.stairs.on(Arm.TREATMENT))
+    # --- time ------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
+    def cycles(self) -> int:
+        """Treatment cycles from the start to the last trusted cycle."""
+        floor, treated = self.floor, self.readings.treated
+        return treated[floor.known_to - 1] - treated[floor.start] if floor.known_to > floor.start else 0
+
+    @property
+    def now(self) -> int:
+        """Loads on those treatment cycles."""
+        floor = self.floor
+        return self.readings.clocks([floor.known_to - 1], floor.start)[0] if floor.known_to > floor.start else 0
+
+    @property
+    def loads(self) -> int:
+        """Loads of one cycle, at present."""
+        return self.readings.loads
+
+    # --- growth ----------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> Steps:
+        """Believed steps on treatment cycles."""
+        return (self._split or self._by_arm())[0]
+
+    @property
+    def control_steps(self) -> list[FloorStep]:
+        """Believed steps on control cycles."""
+        return (self._split or self._by_arm())[1]
+
+    def _by_arm(self) -> tuple[Steps, list[FloorStep]]:
+        self._split = self.stairs.split(self.floor)
+        return self._split
+
+    @property
+    def all_steps(self) -> list[FloorStep]:
+        """Believed steps on both arms."""
+        return self.stairs.steps_of(self.floor)
+
+    @property
     def rate(self) -> Rate | None:
-        """Growth per treatment cycle."""
-        return growth_rate(self.stairs.on(Arm.TREATMENT))
+        """Growth per load on treatment cycles."""
+        return self.steps.rate
 
-    @cached_property
+    @property
+    def end(self) -> int:
+        """Clock at which growth ended, or now if a step is at most one cycle old."""
+        if not len(self.steps):
+            return self.now
+        last = self.steps.clocks[-1]
+        return last if self.now - last <= self.loads else self.now
+
+    def grown(self, begin: float, end: float) -> int:
+        """Return the growth on treatment cycles in the clock interval (begin, end], in bytes."""
+        return self.steps.grown(begin, end)
+
+    def level(self, at: int) -> int:
+        """Return the floor of a cycle, in bytes."""
+        return self.stairs.level(self.floor, at)
+
+    # --- arms ------------------------------------------------------------------------------------
+
+    @property
     def block(self) -> int:
-        """Control cycles before the first treatment cycle."""
-        return control_block(self.arms, self.interleaved)
+        """Control cycles before the first treatment cycle; 0 where the arms are interleaved."""
+        return 0 if self.interleaved else max(self.readings.block, 0)
 
-    @cached_property
+    @property
     def has_flat_control(self) -> bool:
         """Say whether there is a control arm that no longer warms up, so that growth is the treatment's own.
 
@@ -63,25 +114,6 @@ class Trial:
             return True
         if self.block < _CONTROL_FLAT_CYCLES:
             return False
-        last = self.series.smooth[self.block - _CONTROL_FLAT_CYCLES : self.block]
-        limit = max(self.series.step, self.rate.bytes_per_cycle / 10 if self.rate else 0)
+        last = [self.readings.smooth(at) for at in range(self.block - _CONTROL_FLAT_CYCLES, self.block)]
+        limit = max(self.gate.step, self.rate.bytes_per_cycle / 10 if self.rate else 0)
         return max(last) - min(last) <= limit
-
-    @cached_property
-    def end(self) -> int:
-        """Clock at which growth ended, or now if a step is at most one cycle old."""
-        if not self.steps:
-            return self.stairs.now
-        last = self.steps[-1].clock
-        return last if self.stairs.now - last <= 1 else self.stairs.now
-
-    def grown(self, begin: float, end: float) -> int:
-        """Return the growth on treatment cycles in the clock interval (begin, end], in bytes."""
-        return sum(step.size for step in self.steps if begin < step.clock <= end)
-
-
-def _capped(steps: Sequence[FloorStep]) -> list[FloorStep]:
-    if not steps:
-        return []
-    cap = int(_CAP * statistics.median(step.size for step in steps))
-    return [FloorStep(s.cycle, s.clock, min(s.size, cap), s.arm) for s in steps]

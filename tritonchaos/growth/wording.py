@@ -1,62 +1,57 @@
-"""Says in words what shape growth has, and what is missing for a verdict."""
+"""Says in plain words why a verdict was given, with the numbers that decided, and what is missing for one."""
 
 from __future__ import annotations
 
 import math
 
 from tritonchaos.growth import allocator, rules
+from tritonchaos.growth.arms import ALPHA, control_rate, e_value
 from tritonchaos.growth.stable import flat_cycles, flat_cycles_needed
+from tritonchaos.growth.state import Growth, GrowthState
 from tritonchaos.growth.trial import Trial
-from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel
 from tritonchaos.units import format_bytes
 
-
-def describe_shape(trial: Trial) -> str:
-    """Name the shape of a series that stopped growing: "flat", "one-time step" or "warm-up plateau"."""
-    floor, stairs = trial.series.floor, trial.stairs
-    early = floor[stairs.start] - floor[0] >= trial.series.step
-    if not trial.steps and not early:
-        return "flat"
-    return "one-time step" if len(trial.steps) + early == 1 else "warm-up plateau"
+# --- what is missing -----------------------------------------------------------------------------
 
 
-def what_is_missing(trial: Trial, treatment_cycles: int) -> str:
-    """Say what would be needed for a verdict.
-
-    Args:
-        treatment_cycles: Treatment cycles that were judged.
-    """
-    if trial.series.is_too_noisy:
+def what_is_missing(trial: Trial) -> str:
+    """Say what would be needed for a verdict: how many cycles more, of which arm."""
+    if trial.gate.is_too_noisy:
         cause = "the GPU is not idle" if trial.channel is Channel.DEVICE else "something else changes it"
-        return f"readings vary by {_amount(trial, trial.series.step)}, too much to see a step: {cause}"
-    if len(trial.steps) >= 2 and flat_cycles(trial) * 2 < flat_cycles_needed(trial):
-        return _growing(trial)
-    if trial.interleaved and len(trial.stairs.on(Arm.CONTROL)) > len(trial.steps):
-        return f"the control arm itself grows by {_amount(trial, rules.control_rate(trial))} per cycle"
+        return f"readings vary by {_amount(trial, trial.gate.step)}, too much to see a step: {cause}"
     flat, needed = flat_cycles(trial), flat_cycles_needed(trial)
+    if len(trial.steps) >= 2 and flat * 2 < needed:
+        return _growing(trial)
+    if trial.interleaved and len(trial.control_steps) > len(trial.steps):
+        return f"the control arm itself grows by {_amount(trial, control_rate(trial))} per cycle"
     if flat >= needed:
-        return f"{flat} treatment cycles without a step, yet their halves differ"
-    return (
-        f"{needed} flat treatment cycles are needed, {flat} of the {treatment_cycles} run count: {needed - flat} more"
-    )
+        return (
+            f"{flat} treatment cycles without a step, yet their halves differ: {needed} more like the last are needed"
+        )
+    run = trial.readings.treated[-1]
+    return f"{needed} flat treatment cycles are needed, {flat} of the {run} run count: {needed - flat} more"
 
 
 def _growing(trial: Trial) -> str:
-    grown = sum(step.size for step in trial.steps)
-    found = f"grew by {_amount(trial, grown)} in {len(trial.steps)} steps over {trial.stairs.now} treatment cycles"
-    if trial.rate and rules.control_rate(trial) >= trial.rate.bytes_per_cycle / 2:
-        control = f"the control arm grows too ({_amount(trial, rules.control_rate(trial))} per cycle)"
+    grown = trial.steps.total
+    found = f"grew by {_amount(trial, grown)} in {len(trial.steps)} steps over {trial.cycles} treatment cycles"
+    if trial.rate and control_rate(trial) >= trial.rate.bytes_per_cycle / 2:
+        control = f"the control arm grows too ({_amount(trial, control_rate(trial))} per cycle)"
         return f"{found}, but {control}; more control cycles before them, until they are flat, tell the arms apart"
     if allocator.may_explain(trial):
         return f"{found}; {_what_tells_it_from_the_allocator(trial, grown)}"
-    cycles = rules.cycles_needed(trial) - trial.stairs.now
+    cycles = rules.cycles_needed(trial) - trial.cycles
     steps = rules.steps_needed(trial) - len(trial.steps)
     if cycles > 0 or steps > 0:
         return f"{found}; a leak needs {max(cycles, steps, 1)} more such cycles"
-    if trial.interleaved and rules.evidence_against_chance(trial) < 1 / rules.ALPHA:
+    if trial.interleaved and e_value(trial) < 1 / ALPHA:
         return f"{found}; too few of all steps fell on treatment cycles to blame the treatment"
-    return f"{found}, not steadily enough to tell a leak from growth that ends"
+    until = flat_cycles_needed(trial)
+    return (
+        f"{found}, not steadily enough to tell a leak from growth that ends: {until} flat treatment cycles would show"
+        f" that it has ended, as many in which it goes on evenly that it has not"
+    )
 
 
 def _what_tells_it_from_the_allocator(trial: Trial, grown: int) -> str:
@@ -72,5 +67,105 @@ def _what_tells_it_from_the_allocator(trial: Trial, grown: int) -> str:
     return f"growth this small may be the allocator's until it adds up to {total}: {more} more such cycles"
 
 
-def _amount(trial: Trial, count: float) -> str:
-    return f"{count:.0f}" if trial.quantum == 1 else format_bytes(count)
+# --- a paragraph ---------------------------------------------------------------------------------
+
+
+def in_plain_words(trial: Trial, state: GrowthState) -> str:
+    """Return a paragraph that an engineer who distrusts statistics can check against the readings."""
+    if state.verdict is Growth.LEAK:
+        return " ".join([*_what_grew(trial), *_why_it_is_no_warm_up(trial, state), *_how_much(trial, state)])
+    if state.verdict is Growth.STABLE:
+        return " ".join([*_what_did_not_grow(trial, state), *_what_may_be_left(trial, state)])
+    return " ".join(_what_is_open(trial, state))
+
+
+def _what_grew(trial: Trial) -> list[str]:
+    steps = trial.steps
+    total = _amount(trial, sum(steps.sizes))
+    since = trial.readings.treated[-1] - trial.readings.treated[steps.cycles[-1]]
+    last = "in the last one" if since == 0 else f"{since} cycles ago"
+    kept = [
+        f"Over {trial.cycles} treatment cycles {total} stayed in use for good, in {len(steps)} steps of"
+        f" {_amount(trial, min(steps.sizes))} to {_amount(trial, max(steps.sizes))}; the last of them came {last}.",
+        "Only what no later reading gave back is counted, so that a single high reading cannot be the cause.",
+    ]
+    end = trial.end
+    first, second = (_amount(trial, trial.grown(end * part / 2, end * (part + 1) / 2)) for part in range(2))
+    return [*kept, f"The first half of these cycles grew by {first}, the second by {second}."]
+
+
+def _why_it_is_no_warm_up(trial: Trial, state: GrowthState) -> list[str]:
+    if trial.interleaved:
+        on, off = len(trial.steps), len(trial.control_steps)
+        return [
+            f"A coin decided which arm of each pair went first, and {on} of all {on + off} steps fell on treatment"
+            f" cycles: if the treatment made no difference, not one run in {_odds(state.e_value)} would ever look so.",
+        ]
+    if state.rule == "footprint":
+        unit = f"a loaded model takes {format_bytes(trial.footprint)}" if trial.footprint else "32 MiB"
+        return [
+            f"That is more than four times what the same cycles could use again ({unit}), so that no cache explains it."
+        ]
+    if trial.has_flat_control:
+        return [
+            f"The {trial.block} control cycles before had gone flat, so that what a server sets up once was there"
+            f" already; they grow by {_amount(trial, control_rate(trial))} per cycle."
+        ]
+    return [
+        f"Warm-up, pools and caches stop growing; this did not stop or slow down in {trial.cycles} cycles. There was no"
+        " flat control arm, so a pool that needs still longer to fill is not ruled out: a control block would do so."
+    ]
+
+
+def _how_much(trial: Trial, state: GrowthState) -> list[str]:
+    if state.bytes_per_cycle is None or state.interval is None:
+        return []
+    low, high = state.interval
+    per = "load" if trial.loads > 1 else "treatment cycle"
+    models = f", {state.footprints_per_cycle:.2g} of a loaded model" if state.footprints_per_cycle else ""
+    return [
+        f"It makes {_amount(trial, state.bytes_per_cycle)} per {per} (between {_amount(trial, low)} and"
+        f" {_amount(trial, high)}, 95 %){models}."
+    ]
+
+
+def _what_did_not_grow(trial: Trial, state: GrowthState) -> list[str]:
+    flat, step = flat_cycles(trial), _amount(trial, trial.gate.step)
+    if state.rule == "slow":
+        return [f"No single cycle of the last half, 44 or more, kept as much as {step}; what trickles in is pages."]
+    times = f" of {trial.loads} loads each" if trial.loads > 1 else ""
+    return [
+        f"Over the last {flat} treatment cycles{times} less than {step}, the smallest step that counts here, was kept."
+    ]
+
+
+def _what_may_be_left(trial: Trial, state: GrowthState) -> list[str]:
+    said = []
+    if state.shape != "flat":
+        said.append(f"What grew before has ended ({state.shape}).")
+    if state.excluded_bytes_per_cycle is not None:
+        per = "load" if trial.loads > 1 else "cycle"
+        said.append(
+            f"A leak of {_amount(trial, state.excluded_bytes_per_cycle, exact=True)} per {per} or more would have shown"
+            " with 99 % certainty; a slower one may be there, and more cycles or more loads per cycle would show it."
+        )
+    return said
+
+
+def _what_is_open(trial: Trial, state: GrowthState) -> list[str]:
+    said = [
+        f"After {trial.readings.treated[-1]} treatment cycles neither can be said. What is missing: {state.reason}."
+    ]
+    if state.bytes_per_cycle is not None and not trial.gate.is_too_noisy:
+        said.append(f"If it went on as up to now it would make {_amount(trial, state.bytes_per_cycle)} per cycle.")
+    return said
+
+
+def _odds(value: float | None) -> str:
+    return f"{min(value or 1.0, 1e9):,.0f}"
+
+
+def _amount(trial: Trial, count: float, exact: bool = False) -> str:
+    if trial.channel is Channel.COUNT and trial.quantum == 1:
+        return f"{count:.2g}" if exact or count % 1 else f"{count:.0f}"
+    return format_bytes(count)

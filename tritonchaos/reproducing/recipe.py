@@ -51,7 +51,9 @@ def make_recipe(
         "finding": _told(finding),
         "claim": claim,
         "server": server_settings(recorded, finding, redactor),
-        "models": {} if sends_files(recorded) else start,
+        "variables": sorted(secret_values(recorded)),
+        "models": start,
+        "sends_files": sends_files(recorded),
         "blocks": made,
         "sample_count": history.facts.sample_count,
         "settle_s": _settle_s(recorded),
@@ -104,8 +106,10 @@ def _twin(start: Mapping[str, str], made: Sequence[Mapping[str, Any]], files: Mo
     """How the run is done without the defect's cause: without plants, else without the edits."""
     if files.twins:
         return {"states": files.twins, "loads_succeed": False}
-    edited = {step["state"]: start[step["model"]] for b in made for step in b["each"] if "state" in step}
-    return {"states": edited, "loads_succeed": True}
+    uses = [step for block in made for step in block["each"] if "state" in step]
+    edited = {step["state"]: start[step["model"]] for step in uses if step["state"] != start.get(step["model"])}
+    sent = any("config" in step for step in uses)
+    return {"states": edited, "loads_succeed": True} if edited or sent else {}
 
 
 # --- the server ----------------------------------------------------------------------------------
@@ -197,18 +201,13 @@ def _load(recorded: Recorded, step: dict[str, Any]) -> dict[str, Any]:
     config, files = step.pop("config", None), list(step.pop("files", ()))
     if config is None and not files and not sends_files(recorded):
         return step
-    state = _latest_state(recorded, step["model"])
+    state = recorded.added_state(step["model"])
     folder = recorded.model_folder(state, step["model"])
     if sends_files(recorded):
         files = files or list(sendable_files(folder))
         config = config_json(_config_text(recorded, state, step["model"])) if config is None else config
     text = config if config is None or isinstance(config, str) else json.dumps(config)
     return {**step, "config": text, "files": files, "state": state}
-
-
-def _latest_state(recorded: Recorded, model: str) -> str:
-    """The state that a model was added in; edits of models that are sent along are rare."""
-    return next(edit.state for edit in recorded.edits if edit.model == model)
 
 
 def _request(step: dict[str, Any]) -> dict[str, Any]:
@@ -230,7 +229,7 @@ def _inferences(recorded: Recorded, step: dict[str, Any]) -> list[dict[str, Any]
     """One step for each combination of a sweep, with the inputs that it sends."""
     from tritonchaos import pbtxt
 
-    state = _latest_state(recorded, step["model"])
+    state = recorded.added_state(step["model"])
     try:
         config: Any = pbtxt.parse(_config_text(recorded, state, step["model"]))
     except TritonChaosError as error:

@@ -23,6 +23,7 @@ from tritonchaos.observations import (
     ServerStopped,
 )
 from tritonchaos.plugins import (
+    CanTrim,
     ContainerFaults,
     HasEndFacts,
     HasFaults,
@@ -213,6 +214,14 @@ class ServerLife:
         if not isinstance(self._target, HasFaults):
             raise TritonChaosBug(f"a step asked target {self._target.name} for faults of a container")
         return self._target.faults()
+
+    def trim(self, deadline_s: float) -> str:
+        """Make the server give back what its allocators keep; see `ServerControl.trim`."""
+        if self._running is None:
+            return "no server runs"
+        if not isinstance(self._target, CanTrim):
+            return f"the target {self._target.name} cannot"
+        return self._target.trim(deadline_s)
 
     def process_counts(self) -> dict[str, int]:
         """Number of processes by role; {} where the target does not know them."""

@@ -68,6 +68,9 @@ class _Control:
     def faults(self) -> ContainerFaults:
         return self._server.faults()
 
+    def trim(self, deadline_s: float) -> str:
+        return self._server.trim(deadline_s)
+
 
 class Track:
     """One line of steps with a client of its own.
