@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tritonchaos.client import TritonClient
+from tritonchaos.errors import TritonChaosBug
 from tritonchaos.observations import (
     Evidence,
     Left,
@@ -23,7 +24,9 @@ from tritonchaos.observations import (
 )
 from tritonchaos.plugins import (
     CanTrim,
+    ContainerFaults,
     HasEndFacts,
+    HasFaults,
     HasNotes,
     HasOwnFolders,
     HasProcesses,
@@ -213,6 +216,12 @@ class ServerLife:
         if role == "server" and sent and number not in _GO_ON and self._wait_for_exit(deadline_s) is not None:
             self.stop(signal.Signals(number).name)
         return sent
+
+    def faults(self) -> ContainerFaults:
+        """Faults of the server's container; see `ServerControl.faults`."""
+        if not isinstance(self._target, HasFaults):
+            raise TritonChaosBug(f"a step asked target {self._target.name} for faults of a container")
+        return self._target.faults()
 
     def trim(self, deadline_s: float) -> str:
         """Make the server give back what its allocators keep; see `ServerControl.trim`."""
