@@ -106,7 +106,7 @@ def _in_words(finding: Finding) -> str:
     metric = finding.metric or ""
     low, high = finding.interval_bytes_per_cycle or (finding.bytes_per_cycle, finding.bytes_per_cycle)
     interval = f"95 % interval {amount(metric, low)} to {amount(metric, high)}"
-    return f"{code(metric)} grows by {amount(metric, finding.bytes_per_cycle)} per cycle ({interval}).{where}"
+    return f"{code(metric)} grows by {amount(metric, finding.bytes_per_cycle)} per {finding.per} ({interval}).{where}"
 
 
 def _information(recorded: Recorded, finding: Finding) -> Iterator[str]:
