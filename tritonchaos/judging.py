@@ -33,6 +33,11 @@ def needs_probes(checkers: Sequence[tuple[str, Checker]]) -> bool:
     return any(getattr(checker, "needs_probe", False) for _, checker in checkers)
 
 
+def wants_trim(checkers: Sequence[tuple[str, Checker]]) -> bool:
+    """Say whether a checker needs to know what the server's allocators only keep."""
+    return any(getattr(checker, "wants_trim", False) for _, checker in checkers)
+
+
 def judge_history(history: History) -> FinishedRun:
     """Run the scenario's checks, mark what is already known, and compute what reports show."""
     checkers = build_checkers(history.facts.checks)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonchaos.choosing import Chosen
-from tritonchaos.judging import build_checkers, needs_probes
+from tritonchaos.judging import build_checkers, needs_probes, wants_trim
 from tritonchaos.observations import Event, RunFacts
 from tritonchaos.plugins import SAMPLERS, HasOwnModels, LaunchSpec, RunningServer, Watch, repository_place
 from tritonchaos.processes import read_stat
@@ -100,6 +100,7 @@ def _launch(order: Order, store: RunStore) -> LaunchSpec:
         log_file=store.log_file.resolve(),
         shm_prefix=prefix,
         backends={name: path for model in order.chosen.models.values() for name, path in model.backends.items()},
+        may_trim=wants_trim(build_checkers(order.facts.checks)),
     )
     return spec.with_settings(order.scenario.server.settings())
 

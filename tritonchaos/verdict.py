@@ -42,6 +42,27 @@ KINDS: Final = frozenset(
     }
 )
 
+# With its unit: 900 KiB in one run may be 1.02 MiB in the next, and 58 s may be 1 min 02 s.
+_AMOUNT: Final = re.compile(r"\d+(?:\.\d+)?(?: (?:[KMG]iB|B|ms|s|min|h)\b)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One attempt to get memory back: what was done, what was in use afterwards, and what had come back, in bytes."""
+
+    done: str
+    bytes: int
+    returned_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Attempts to get back what had grown, in order, and who held it by what returned it."""
+
+    grown_bytes: int
+    rungs: tuple[Rung, ...]
+    held_by: str
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -59,6 +80,7 @@ class Finding:
         undocumented: A step outside Triton's documented rules led here.
         per: What `bytes_per_cycle` is stated per: "cycle", or "load" where cycles repeated their loads.
         footprint_bytes: What a loaded model takes of the metric; None where not known.
+        ladder: Who holds what has grown; None where that was not tried.
         counts: False: it is shown but does not change the exit code.
         occurrences: How often it was seen.
     """
@@ -79,6 +101,7 @@ class Finding:
     details: tuple[str, ...] = ()
     per: str = "cycle"
     footprint_bytes: int | None = None
+    ladder: Ladder | None = None
 
     @property
     def footprints(self) -> float | None:
@@ -93,8 +116,8 @@ class Finding:
 
     @property
     def id(self) -> str:
-        """Identity of the defect: a hash of kind, checker, metric, step and title without its numbers."""
-        title = re.sub(r"\d+(?:\.\d+)?", "#", self.title)
+        """Identity of the defect: a hash of kind, checker, metric, step and title without its amounts."""
+        title = re.sub(r"#(?: #)+", "#", _AMOUNT.sub("#", self.title))
         parts = (self.kind, self.checker, self.metric or "", self.step or "", title)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 

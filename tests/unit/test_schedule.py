@@ -8,11 +8,13 @@ from itertools import islice
 from random import Random
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tritonchaos.errors import ScenarioError
 from tritonchaos.observations import Arm, Position
-from tritonchaos.plugins import Contract, Registry, Workbench
+from tritonchaos.plugins import Contract, Registry, Workbench, load_plugins
 from tritonchaos.scenario import Families, parse_scenario
 from tritonchaos.schedule import (
     Cycle,
@@ -368,3 +370,45 @@ def test_both_arms_of_a_pair_repeat_alike_and_what_leads_to_an_arm_is_done_once(
         assert done.count("edit") <= 1 and done.count("back") <= 1
         assert done.count("c" if cycle.arm is Arm.CONTROL else "t") == cycle.repeats
     assert repeats == [1] * 6 + [3] * 34
+
+
+# --- the reclaim ladder --------------------------------------------------------------------------
+
+LADDER = """\
+scenario: s
+target: [{{local: {{}}}}]
+models: {{a: {{template: identity}}, b: {{template: identity}}}}
+phases: [{{phase: who, ladder: {ladder}{more}}}]
+check: [memory_growth]
+"""
+
+
+def ladder(models: str, more: str = "") -> ScheduledPhase:
+    load_plugins()
+    return expand(parse_scenario(LADDER.format(ladder=models, more=more), "s.yaml")).phases[0]
+
+
+def test_a_ladder_is_climbed_after_a_leak_and_takes_everything_down_step_by_step() -> None:
+    phase = ladder("a")
+    assert phase.when == "leak"
+    steps = [step.spec.label() for step in plain(phase.steps())]
+    climbed = "rung, restore a, load a, wait, unload a, rung, unload a, unload b, rung, trim, stop_server, rung"
+    assert ", ".join(steps) == climbed
+
+
+def test_a_ladder_of_several_models_loads_each_of_them() -> None:
+    loads = [step.spec.model for step in plain(ladder("[a, b]", ", when: crash").steps()) if step.spec.name == "load"]
+    assert loads == ["a", "b"]
+
+
+def test_a_ladder_stands_alone_in_its_phase_and_names_models() -> None:
+    for wrong, told in [
+        (("a", ", cycles: 3"), "cycles beside ladder"),
+        (("a", ", steps: [settle]"), "both steps and ladder"),
+        (("c",), "'c'"),
+        (("[]",), "ladder"),
+        (("3",), "ladder"),
+    ]:
+        with pytest.raises(ScenarioError) as error:
+            ladder(*wrong)
+        assert told in f"{error.value}", wrong

@@ -80,7 +80,7 @@ server_starts readings phases assessments findings notes
 OF_ASSESSMENT = "checker metric status verdict rule cycles_used excluded_bytes_per_cycle reason per"
 OF_FINDING = """
 id kind checker title metric bytes_per_cycle interval_bytes_per_cycle position evidence known undocumented counts
-per footprint_bytes footprints
+per footprint_bytes footprints ladder
 """
 
 

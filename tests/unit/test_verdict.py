@@ -78,3 +78,16 @@ def test_the_identity_of_a_finding_leaves_numbers_out():
 def test_sightings_of_one_defect_are_counted_and_the_first_is_kept():
     merged = merge_findings([finding("grows by 1 MiB"), finding("shrinks"), finding("grows by 2 MiB")])
     assert [(f.title, f.occurrences) for f in merged] == [("grows by 1 MiB", 2), ("shrinks", 1)]
+
+
+@pytest.mark.parametrize(
+    ("title", "same"),
+    [
+        ("grows by 900 KiB per cycle (control: 812 B)", "grows by 1.02 MiB per cycle (control: 1.2 KiB)"),
+        ("slow: 58 s", "slow: 1 min 02 s"),
+        ("slow: 7 ms", "slow: 1.2 s"),
+    ],
+)
+def test_a_defect_is_the_same_one_whatever_the_units_of_its_amounts(title: str, same: str) -> None:
+    assert finding(title).id == finding(same).id
+    assert finding(title).id != finding(f"{title} after the restore").id

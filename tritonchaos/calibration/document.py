@@ -40,12 +40,21 @@ class Calibration:
 
     @property
     def metrics(self) -> dict[str, list[Outcome]]:
-        """Metric -> the outcomes that have a verdict on it."""
+        """Metric -> the outcomes that have a verdict on it.
+
+        Of several GPUs those are left out that no leak was seen on while another had one: it was not planted there.
+        """
         found: dict[str, list[Outcome]] = {}
         for outcome in self.outcomes:
             for metric in () if outcome.void else outcome.verdicts:
                 found.setdefault(metric, []).append(outcome)
-        return found
+        grown = [metric for metric, outcomes in found.items() if _has_grown(metric, outcomes)]
+        with_a_leak = {found[metric][0].trial.variant for metric in grown}
+        return {
+            metric: outcomes
+            for metric, outcomes in found.items()
+            if metric in grown or outcomes[0].trial.variant not in with_a_leak
+        }
 
     @property
     def false_alarms(self) -> list[Outcome]:
@@ -55,6 +64,10 @@ class Calibration:
     def claim(self, metric: str) -> Seen | None:
         """Return the claim that reports quote of a metric."""
         return headline_claim(sizes_seen(self.metrics[metric], metric))
+
+
+def _has_grown(metric: str, outcomes: Sequence[Outcome]) -> bool:
+    return any(outcome.verdicts[metric].word == "LEAK" for outcome in outcomes)
 
 
 def document(calibration: Calibration, date: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritonchaos.calibration.trials import FAILED_LOADS, HOST, Trial
+from tritonchaos.calibration.trials import AT_MOST, FAILED_LOADS, HOST, Trial
 from tritonchaos.observations import CycleFinished, CycleStarted, History, MetricLost, SettleWindow
 from tritonchaos.post_unload import channel, primary_metrics
 from tritonchaos.summary import FinishedRun
@@ -101,7 +101,12 @@ def _why_void(finished: FinishedRun, verdicts: Mapping[str, Verdict], lost: Mapp
     gone = [metric for metric in lost if channel(metric).value == "device"]
     if gone:
         return f"{gone[0]} was lost: {lost[gone[0]]}"
-    return "" if verdicts else "no metric was read whose growth decides"
+    if not verdicts:
+        return "no metric was read whose growth decides"
+    cycles = sum(1 for _ in _cycle_times(finished.history))
+    if cycles < AT_MOST and not any(verdict.word in _DECIDED for verdict in verdicts.values()):
+        return f"it ended after {cycles} of {AT_MOST} cycles without a verdict"  # for lack of time, or of memory
+    return ""
 
 
 def _noise(results: Mapping[str, Any], metric: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from tritonchaos.growth import Growth, GrowthState
+from tritonchaos.growth import Growth, GrowthState, reclaim
 from tritonchaos.observations import Arm, History, MetricLost, Position, StepFinished
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.post_unload import Channel, channel, cycle_readings
@@ -32,6 +32,7 @@ class MemoryGrowth:
     """
 
     name: ClassVar[str] = _NAME
+    wants_trim: ClassVar[bool] = True
 
     metrics: tuple[str, ...] = ()
 
@@ -82,6 +83,10 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
         counts=metric in watch.deciding,
         per=watch.unit,
     )
+    noise = watch.noise_bytes(metric)
+    if noise:
+        moved = f"NOISY: what others use on this GPU moved by {format_bytes(noise)}; its total says nothing"
+        return replace(_with(assessment, Status.UNKNOWN, moved), verdict=Growth.INCONCLUSIVE.value, rule="")
     if state.verdict is Growth.LEAK:
         return _leak(assessment, watch, metric, history)
     control = watch.series[metric].control_state()
@@ -94,10 +99,25 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
 
 def _leak(assessment: Assessment, watch: GrowthWatch, metric: str, history: History) -> Assessment:
     finding = _finding(watch, metric, history)
+    if _is_only_kept(watch, metric, history):
+        kept = f"{finding.title}, but malloc_trim returned it: the allocator kept it, it is no leak"
+        return replace(_with(assessment, Status.UNKNOWN, kept), verdict=Growth.INCONCLUSIVE.value)
     if watch.may_be_somebody_elses(metric):
         return _with(assessment, Status.UNKNOWN, f"{finding.title}, {_beside_deciding(watch)}")
     reason = _joined(finding.title, *_remarks(watch, metric))
     return _with(assessment, Status.FAIL, reason, findings=(finding,), counts=True)
+
+
+def _is_only_kept(watch: GrowthWatch, metric: str, history: History) -> bool:
+    """Host memory that a trim gives back was free: retention, which is no leak."""
+    is_host = channel(metric) is Channel.HOST
+    return is_host and reclaim.is_retention(reclaim.trimmed(history, metric), _grown(watch, metric))
+
+
+def _grown(watch: GrowthWatch, metric: str) -> int:
+    """What the treatment cycles have added in all, in bytes."""
+    values = watch.series[metric].values(Arm.TREATMENT)
+    return values[-1] - values[0] if values else 0
 
 
 def _beside_deciding(watch: GrowthWatch) -> str:
@@ -191,29 +211,46 @@ def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
         bytes_per_cycle=state.bytes_per_cycle,
         interval_bytes_per_cycle=state.interval,
         position=Position(first.phase, first.arm, first.cycle, "main", 0) if first else None,
-        evidence=tuple(_evidence(watch, metric)),
+        evidence=tuple(_evidence(watch, metric, history)),
         undocumented=_is_undocumented(history),
         per=watch.unit,
-        footprint_bytes=watch.series[metric].footprint or None,
+        footprint_bytes=_footprint(watch, metric, history) or None,
+        ladder=reclaim.climb(history, metric, _grown(watch, metric)),
     )
 
 
-def _evidence(watch: GrowthWatch, metric: str) -> list[str]:
+def _footprint(watch: GrowthWatch, metric: str, history: History) -> int:
+    return watch.series[metric].footprint or reclaim.footprint_on_ladder(history, metric)
+
+
+def _evidence(watch: GrowthWatch, metric: str, history: History) -> list[str]:
     series = watch.series[metric]
     lines = [f"rule {series.state.rule}, after {series.state.cycles_used} treatment cycles"]
+    footprint = _footprint(watch, metric, history)
+    share = (series.state.bytes_per_cycle or 0.0) / footprint if footprint > 0 else 0.0
+    if share:
+        lines.append(f"each {watch.unit} keeps {share:.2g} of a loaded model ({format_bytes(footprint)})")
+    lines += _who_holds_it(history, metric, _grown(watch, metric))
+    lines += [f"loads before a reading in {phase}: {loads}" for phase, loads in watch.loads_in_words().items()]
     blocks = series.blocks()
     if len(blocks) > _SHOWN_BLOCKS:  # coin-ordered pairs
         blocks = [(arm, series.values(arm)) for arm in (Arm.CONTROL, Arm.TREATMENT)]
     for arm, values in blocks:
         ends = f"{format_bytes(values[0])} to {format_bytes(values[-1])}"
         lines.append(f"post-unload readings of {len(values)} {arm.value} cycles: {ends}")
-    share = (series.state.bytes_per_cycle or 0.0) / series.footprint if series.footprint > 0 else 0.0
-    if share:
-        lines.append(f"each {watch.unit} keeps {share:.2g} of a loaded model ({format_bytes(series.footprint)})")
-    lines += [f"loads before a reading in {phase}: {loads}" for phase, loads in watch.loads_in_words().items()]
     if channel(metric) is Channel.HOST and not series.values(Arm.CONTROL):
         lines.append("no control arm: memory that the allocator keeps for good is told from a leak only by its growth")
     return lines
+
+
+def _who_holds_it(history: History, metric: str, grown: int) -> list[str]:
+    ladder = reclaim.climb(history, metric, grown)
+    if ladder is not None:
+        return [reclaim.ladder_in_words(ladder)]
+    returned = reclaim.trimmed(history, metric)
+    if returned is None or channel(metric) is not Channel.HOST:
+        return []
+    return [f"malloc_trim returned {format_bytes(max(returned, 0))} of {format_bytes(grown)} grown: the rest is in use"]
 
 
 def _is_undocumented(history: History) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from tritonchaos.cli import calibrate, clean, doctor, judge, list_, pin, report, repro, run, schema, verify
+from tritonchaos.cli import calibrate, clean, compare, doctor, judge, list_, pin, report, repro, run, schema, verify
 from tritonchaos.errors import ExitCode, TritonChaosError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ for _name, _command in (
     ("run", run.run_command),
     ("judge", judge.judge_command),
     ("report", report.report_command),
+    ("compare", compare.compare_command),
     ("calibrate", calibrate.calibrate_command),
     ("repro", repro.repro_command),
     ("verify", verify.verify_command),

@@ -54,7 +54,6 @@ def calibrate_command(
     Exit codes: 0 calibrated, 1 something that is no leak was called one, 2 wrong usage, 3 nothing can be claimed,
     4 no target could be used, 130 interrupted.
     """
-    from tritonchaos.cli.progress import say
     from tritonchaos.cli.signals import obeyed
     from tritonchaos.plugins import load_plugins
     from tritonchaos.scenario_engine import Interrupt
@@ -62,8 +61,17 @@ def calibrate_command(
     load_plugins(plugin or ())
     order = _order(target, server_path, image, url, variant, settings, seed, budget, out, runs)
     interrupt = Interrupt()
-    with obeyed(interrupt, say):
+    with obeyed(interrupt, _tell_at_once):
         raise typer.Exit(_calibrate(order, interrupt, as_json=json))
+
+
+def _tell_at_once(line: str) -> None:
+    """Show a line from a signal handler, past the stream that may be in use just then."""
+    import os
+    from contextlib import suppress
+
+    with suppress(OSError):
+        os.write(2, f"{line}\n".encode())
 
 
 def _order(

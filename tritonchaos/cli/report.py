@@ -31,7 +31,8 @@ def report_command(run: RunFolder, report: Reports = None, picture: Picture = No
     """Write the reports of a run directory, or of a set, again and say where they are; needs no server."""
     from tritonchaos.plugins import load_plugins
     from tritonchaos.running import judge_folder
-    from tritonchaos.running_sets import is_set, report_set
+    from tritonchaos.running_sets import report_set
+    from tritonchaos.store import is_set
 
     load_plugins(plugin or ())
     reports = tuple(report or ())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tritonchaos.plugins.checkers import Advice, Checker, Watch, Watches
 from tritonchaos.plugins.container_targets import (
+    ContainerFaults,
     HasEndFacts,
+    HasFaults,
     HasNotes,
     HasOwnFolders,
     HasScratch,
@@ -33,6 +35,7 @@ from tritonchaos.plugins.steps import Readings, ServerControl, Step, Workbench, 
 from tritonchaos.plugins.targets import (
     ABILITIES,
     BuildsFiles,
+    CanTrim,
     HasAbilities,
     HasOwnModels,
     HasProcesses,
@@ -55,10 +58,13 @@ __all__ = [
     "Advice",
     "ByteCount",
     "CHECKERS",
+    "CanTrim",
     "Checker",
     "Contract",
     "FAMILIES",
     "Group",
+    "ContainerFaults",
+    "HasFaults",
     "HasAbilities",
     "Place",
     "Pausable",

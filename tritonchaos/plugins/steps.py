@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tritonchaos.repository import ModelRepository
     from tritonchaos.templates import ServedModel
 
+from tritonchaos.plugins.container_targets import ContainerFaults
 from tritonchaos.plugins.naming import Contract, Named
 from tritonchaos.plugins.targets import ServerSettings
 
@@ -32,12 +33,21 @@ class ServerControl(Protocol):
         A server that ends of it within the deadline has been stopped by us: that is no crash.
         """
 
+    def faults(self) -> ContainerFaults:
+        """Faults of the server's container; only for steps whose `needs` say so."""
+
+    def trim(self, deadline_s: float) -> str:
+        """Make the server give back what its allocators keep; return why it was not done, "" if it was."""
+
 
 class Readings(Protocol):
     """Readings of all metrics, as steps may ask for them; both are recorded."""
 
     def take(self, name: str) -> Reading: ...
     def settle(self) -> None: ...
+
+    def around_trim(self, trim: Callable[[], str]) -> str:
+        """Take the readings "before_trim" and "after_trim"; return what `trim` says: why it was not done, or ""."""
 
 
 @dataclass(slots=True)

@@ -29,6 +29,7 @@ class LaunchSpec:
         env: Environment variables on top of the target's own; None: the server does not get that one.
         ulimits: Resource limits such as "nofile" -> value, -1 for none.
         startup_deadline_s: Longest time until the live endpoint answers.
+        may_trim: The run will want `CanTrim.trim` of this server; what that takes may be prepared.
     """
 
     repository: Path
@@ -42,6 +43,7 @@ class LaunchSpec:
     env: Mapping[str, str | None] = field(default_factory=dict)
     startup_deadline_s: float = 60.0
     ulimits: Mapping[str, int] = field(default_factory=dict)
+    may_trim: bool = False
 
     def with_settings(self, settings: ServerSettings) -> LaunchSpec:
         """The same start with other settings."""
@@ -124,6 +126,14 @@ class HasAbilities(Protocol):
 def abilities_of(target: Target) -> frozenset[str]:
     """Names from `ABILITIES` that a target has."""
     return target.abilities if isinstance(target, HasAbilities) else frozenset(ABILITIES) - OF_CONTAINERS
+
+
+@runtime_checkable
+class CanTrim(Protocol):
+    """A target whose server can be made to give back what its allocators keep, which tells retention from a leak."""
+
+    def trim(self, deadline_s: float) -> str:
+        """Call malloc_trim, and trim memory pools, in the running server; return why it was not done, "" if it was."""
 
 
 @runtime_checkable

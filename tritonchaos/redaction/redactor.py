@@ -171,7 +171,7 @@ class Redactor:
         return self._sub(_USER, text, "user name", where, lambda m: f"{m['kept']}<user>", unless=known)
 
     def _paths(self, text: str, where: str) -> str:
-        text = self._sub(_HOME, text, "home path", where, lambda match: _shortened("<home>", match["rest"]))
+        text = self._sub(_HOME, text, "home path", where, lambda match: _in_home(match["rest"]))
         return self._sub(_PATH, text, "path", where, lambda match: _shortened("<path>", match[0]))
 
     def _machines(self, text: str, where: str) -> str:
@@ -218,6 +218,12 @@ def _keep_name(match: re.Match[str]) -> str:
 
 def _word(word: str) -> Callable[[re.Match[str]], str]:
     return lambda match: word
+
+
+def _in_home(path: str) -> str:
+    """A folder right below a home is a project's name more often than not, and goes; a file's name stays."""
+    parts = [part for part in re.split(r"[/\\]+", path) if part]
+    return "<home>" if len(parts) == 1 and "." not in parts[0] else _shortened("<home>", path)
 
 
 def _shortened(word: str, path: str) -> str:

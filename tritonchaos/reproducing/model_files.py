@@ -20,8 +20,8 @@ from tritonchaos.templates import ModelTemplate, find_template
 _TEXTS: Final = frozenset({".pbtxt", ".py", ".json", ".txt", ".yaml", ".yml", ".md", ".cfg", ".ini", ".labels"})
 _LARGEST_TEXT_BYTES: Final = 256 * 1024
 _PLANTS: Final = re.compile(
-    r"(key:\s*\"(?P<name>plant|(?:retain|leave|sleep|abort|segfault)_\w+)\"\s*value\s*\{\s*string_value:\s*\")[^\"]*"
-    r"(?:\\.[^\"]*)*(\"\s*\})"
+    r"(key:\s*\"(?P<name>plant|(?:retain|leave|sleep|abort|segfault)_\w+)\"\s*value\s*\{\s*string_value:\s*\")"
+    r"(?:[^\"\\]|\\.)*(\"\s*\})"
 )
 
 
@@ -69,11 +69,6 @@ def gather(recorded: Recorded, used: Mapping[str, set[str]], redactor: Redactor,
     return found
 
 
-def planted_models(recorded: Recorded) -> set[str]:
-    """Models that our own planted backend serves."""
-    return {name for name, variant in recorded.finished.history.facts.variants.items() if variant.startswith("planted")}
-
-
 def _gather_one(
     recorded: Recorded, state: str, model: str, redactor: Redactor, wishes: Wishes, found: ModelFiles
 ) -> None:
@@ -81,7 +76,8 @@ def _gather_one(
     built = _built_file(recorded, template, model)
     folder = recorded.model_folder(state, model)
     if template is None and wishes.stand_in:
-        found.files |= {f"{state}/{model}/{path}": body for path, body in stand_in(folder, model).items()}
+        first = recorded.model_folder(recorded.added_state(model), model)
+        found.files |= {f"{state}/{model}/{path}": body for path, body in stand_in(first, folder, model).items()}
         found.stand_ins += [model] if model not in found.stand_ins else []
         return
     for path, file in _paths(folder):
@@ -187,7 +183,7 @@ def _add_twin(recorded: Recorded, state: str, model: str, found: ModelFiles) -> 
     """For a model with plants, add the same state without them."""
     inside = f"{state}/{model}/config.pbtxt"
     config = found.files.get(inside)
-    if config is None or (model not in planted_models(recorded) and without_plants(config) == config):
+    if config is None or without_plants(config) == config or model not in recorded.finished.history.facts.variants:
         return
     twin = f"{state}-clean"
     found.twins[state] = twin
@@ -219,28 +215,35 @@ def datatype_of(tensor: Any) -> str:
 # --- stand-ins -----------------------------------------------------------------------------------
 
 
-def stand_in(folder: Path, model: str) -> dict[str, bytes]:
+def stand_in(first: Path, folder: Path, model: str) -> dict[str, bytes]:
     """Make a model of the planted backend with the inputs and outputs of a user's model, and no plants.
 
+    Args:
+        first: The model as it was added: the engine fits that, so that later states are as wrong as they were.
+        folder: The model in the state that is wanted.
+
     Raises:
-        UsageError: An output has no input of its datatype and dims that it could copy, or its configuration cannot be
-            read.
+        UsageError: An output has no input of its datatype and dims to copy, or a configuration cannot be read.
     """
+    config, added = _parsed(folder, model), _parsed(first, model)
+    inputs = [_tensor(tensor) for tensor in added.input]
+    outputs = [_copying(_tensor(tensor), inputs, model) for tensor in added.output]
+    if not outputs:
+        raise UsageError(f"nothing can stand in for model {model}: its config.pbtxt names no outputs")
+    served = {"max_batch_size": added.max_batch_size, "inputs": inputs, "outputs": outputs}
+    return {"config.pbtxt": _config(config), "1/engine.json": json.dumps(served, indent=1).encode() + b"\n"}
+
+
+def _parsed(folder: Path, model: str) -> Any:
     from tritonchaos import pbtxt
 
     try:
-        config: Any = pbtxt.parse((folder / "config.pbtxt").read_text(encoding="utf-8", errors="surrogateescape"))
+        return pbtxt.parse((folder / "config.pbtxt").read_text(encoding="utf-8", errors="surrogateescape"))
     except (TritonChaosError, OSError) as error:
         raise UsageError(
             f"nothing can stand in for model {model}: {error}",
             hint="leave --stand-in away; its weights are left out anyway",
         ) from error
-    inputs = [_tensor(tensor) for tensor in config.input]
-    outputs = [_copying(_tensor(tensor), inputs, model) for tensor in config.output]
-    if not outputs:
-        raise UsageError(f"nothing can stand in for model {model}: its config.pbtxt names no outputs")
-    served = {"max_batch_size": config.max_batch_size, "inputs": inputs, "outputs": outputs}
-    return {"config.pbtxt": _config(config), "1/engine.json": json.dumps(served, indent=1).encode() + b"\n"}
 
 
 def _tensor(tensor: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tritonchaos.reproducing.claims import claim_of
 from tritonchaos.reproducing.course import Part, course
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes, datatype_of, gather
 from tritonchaos.reproducing.recorded import Recorded
-from tritonchaos.reproducing.shrinking import blocks, models_needed, shrink
+from tritonchaos.reproducing.shrinking import blocks, models_needed, most_loads, shrink
 from tritonchaos.templates import find_template
 from tritonchaos.verdict import Finding
 
@@ -40,8 +40,10 @@ def make_recipe(
         UsageError: repro.py cannot show this finding.
     """
     history = recorded.finished.history
-    claim = claim_of(finding, history)
-    parts = shrink(course(history.events, recorded.edits), finding, claim, history)
+    whole = course(history.events, recorded.edits)
+    check_alone(recorded, finding)
+    claim = _per_cycle(claim_of(finding, history), finding, whole)
+    parts = shrink(whole, finding, claim, history)
     configs = {m: _config_text(recorded, s, m) for m, s in parts[0].before.items()}
     needed = models_needed(parts, configs)
     start = {model: state for model, state in parts[0].before.items() if model in needed}
@@ -51,7 +53,9 @@ def make_recipe(
         "finding": _told(finding),
         "claim": claim,
         "server": server_settings(recorded, finding, redactor),
-        "models": {} if sends_files(recorded) else start,
+        "variables": sorted(secret_values(recorded)),
+        "models": start,
+        "sends_files": sends_files(recorded),
         "blocks": made,
         "sample_count": history.facts.sample_count,
         "settle_s": _settle_s(recorded),
@@ -64,6 +68,36 @@ def make_recipe(
         "empty_folders": files.empty_folders,
     }
     return redactor.plain(recipe, "repro.py"), files, parts
+
+
+def check_alone(recorded: Recorded, finding: Finding) -> None:
+    """Refuse a finding of steps that ran beside others: repro.py does one thing after the other.
+
+    Raises:
+        UsageError: It is of a track, or its phase has tracks or steps that are started together.
+    """
+    position = finding.position
+    phases = recorded.scenario.get("phases") or []
+    phase = next((p for p in phases if isinstance(p, Mapping) and position and p.get("phase") == position.phase), {})
+    beside = (
+        "meanwhile" if phase.get("meanwhile") else "together" if "together" in json.dumps(phase, default=str) else ""
+    )
+    if (position is not None and position.track != "main") or beside:
+        raise UsageError(
+            f"the finding {finding.id} is of steps that ran at the same time ({beside or 'a track'}), "
+            "which a bundle does not have yet",
+            hint="choose another one with --finding, or hand on the scenario and the run directory",
+        )
+
+
+def _per_cycle(claim: dict[str, Any], finding: Finding, whole: Sequence[Part]) -> dict[str, Any]:
+    """Write a rate per load as one per cycle, where the cycles repeated their loads."""
+    if finding.per != "load" or finding.position is None or claim["by"] != "growth":
+        return claim
+    rounds = most_loads([part for part in whole if part.phase == finding.position.phase])[1]
+    interval = [end * rounds for end in claim["interval_bytes_per_cycle"]]
+    rate = claim["bytes_per_cycle"] * rounds
+    return {**claim, "bytes_per_cycle": rate, "interval_bytes_per_cycle": interval, "rounds_per_cycle": rounds}
 
 
 def _told(finding: Finding) -> dict[str, Any]:
@@ -104,8 +138,10 @@ def _twin(start: Mapping[str, str], made: Sequence[Mapping[str, Any]], files: Mo
     """How the run is done without the defect's cause: without plants, else without the edits."""
     if files.twins:
         return {"states": files.twins, "loads_succeed": False}
-    edited = {step["state"]: start[step["model"]] for b in made for step in b["each"] if "state" in step}
-    return {"states": edited, "loads_succeed": True}
+    uses = [step for block in made for step in block["each"] if "state" in step]
+    edited = {step["state"]: start[step["model"]] for step in uses if step["state"] != start.get(step["model"])}
+    sent = any("config" in step for step in uses)
+    return {"states": edited, "loads_succeed": True} if edited or sent else {}
 
 
 # --- the server ----------------------------------------------------------------------------------
@@ -197,18 +233,13 @@ def _load(recorded: Recorded, step: dict[str, Any]) -> dict[str, Any]:
     config, files = step.pop("config", None), list(step.pop("files", ()))
     if config is None and not files and not sends_files(recorded):
         return step
-    state = _latest_state(recorded, step["model"])
+    state = recorded.added_state(step["model"])
     folder = recorded.model_folder(state, step["model"])
     if sends_files(recorded):
         files = files or list(sendable_files(folder))
         config = config_json(_config_text(recorded, state, step["model"])) if config is None else config
     text = config if config is None or isinstance(config, str) else json.dumps(config)
     return {**step, "config": text, "files": files, "state": state}
-
-
-def _latest_state(recorded: Recorded, model: str) -> str:
-    """The state that a model was added in; edits of models that are sent along are rare."""
-    return next(edit.state for edit in recorded.edits if edit.model == model)
 
 
 def _request(step: dict[str, Any]) -> dict[str, Any]:
@@ -230,7 +261,7 @@ def _inferences(recorded: Recorded, step: dict[str, Any]) -> list[dict[str, Any]
     """One step for each combination of a sweep, with the inputs that it sends."""
     from tritonchaos import pbtxt
 
-    state = _latest_state(recorded, step["model"])
+    state = recorded.added_state(step["model"])
     try:
         config: Any = pbtxt.parse(_config_text(recorded, state, step["model"]))
     except TritonChaosError as error:

@@ -55,6 +55,10 @@ class Recorded:
         """Folder with the files of a model in one state."""
         return self.folder / "repository" / state / model
 
+    def added_state(self, model: str) -> str:
+        """The state that a model was added in."""
+        return next(edit.state for edit in self.edits if edit.model == model)
+
 
 def read_recorded(folder: Path) -> Recorded:
     """Read a run directory and judge it again.

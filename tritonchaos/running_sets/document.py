@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from tritonchaos import __version__
 from tritonchaos.errors import ExitCode
 from tritonchaos.running_sets.records import Entry
+from tritonchaos.store import SET_SCHEMA
 from tritonchaos.summary import portable
-
-SCHEMA: Final = "tritonchaos.set/1"
-SET_FILE: Final = "set.json"
 
 
 def set_document(set_id: str, entries: Sequence[Entry], exit_code: ExitCode) -> dict[str, Any]:
     """Build what set.json holds; no absolute path and no time of judging is in it."""
     document = {
-        "schema": SCHEMA,
+        "schema": SET_SCHEMA,
         "set_id": set_id,
         "tritonchaos_version": __version__,
         "exit_code": int(exit_code),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from tritonchaos.errors import StoreError
 from tritonchaos.plugins import Reporter, ReportsSets, choose_reporters
 from tritonchaos.running import judge_folder
-from tritonchaos.running_sets.document import SCHEMA, SET_FILE
+from tritonchaos.store import read_set
 from tritonchaos.summary import FinishedEntry, FinishedSet
-
-_DAMAGED = "copy the folder of the set again, whole, or report its runs one by one"
 
 
 def write_set_reports(done: FinishedSet, folder: Path, reports: Sequence[str] = ()) -> list[Path]:
@@ -32,11 +28,6 @@ def _render(reporter: Reporter, done: FinishedSet, folder: Path) -> list[Path]:
         return reporter.render_set(done, folder)
     except OSError as error:
         raise StoreError(f"cannot write the report {reporter.name} into {folder}: {error.strerror or error}") from error
-
-
-def is_set(folder: Path) -> bool:
-    """Say whether a folder is that of a set."""
-    return (folder / SET_FILE).is_file()
 
 
 def report_set(folder: Path, reports: Sequence[str] = ()) -> list[Path]:
@@ -61,39 +52,3 @@ def report_set(folder: Path, reports: Sequence[str] = ()) -> list[Path]:
         entries.append(FinishedEntry(name, cell, inside, run, exit_code, entry["error"] or ""))
     done_set = FinishedSet(document["set_id"], tuple(entries), document["exit_code"])
     return [*written, *write_set_reports(done_set, folder, reports)]
-
-
-def read_set(folder: Path) -> dict[str, Any]:
-    """Read set.json.
-
-    Raises:
-        StoreError: It is missing, damaged, of a newer format, or names a folder outside of its own.
-    """
-    path = folder / SET_FILE
-    try:
-        document: dict[str, Any] = json.loads(path.read_bytes())
-        schema = document["schema"]
-        problems = list(_problems(document)) if schema == SCHEMA else []
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}", hint="give the folder of a set") from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise StoreError(f"{path} is damaged: {type(error).__name__}: {error}", hint=_DAMAGED) from error
-    if schema != SCHEMA:
-        raise StoreError(
-            f"{path} was written by another tritonchaos; found {schema!r:.60}, this one reads {SCHEMA!r}",
-            hint="read it with the version that wrote it, or a later one",
-        )
-    if problems:
-        raise StoreError(f"{path} is damaged: {problems[0]}", hint=_DAMAGED)
-    return document
-
-
-def _problems(document: dict[str, Any]) -> Iterator[str]:
-    if not isinstance(document["set_id"], str) or not isinstance(document["exit_code"], int):
-        yield "found no set_id or exit_code"
-    for run in document["runs"]:
-        missing = {"scenario", "cell", "folder", "exit_code", "verdict", "error"} - run.keys()
-        if missing:
-            yield f"found a run without {', '.join(sorted(missing))}"
-        elif run["folder"] and (Path(run["folder"]).name != run["folder"] or run["folder"] == ".."):
-            yield f"found the run folder {run['folder']!r:.80}, expected the name of one within the set"

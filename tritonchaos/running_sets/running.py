@@ -12,13 +12,13 @@ from tritonchaos.choosing import usable_target
 from tritonchaos.errors import ExitCode, TargetUnavailable, TritonChaosError, UsageError
 from tritonchaos.plugins import Target, choose_reporters
 from tritonchaos.running import RunOptions, run
-from tritonchaos.running_sets.document import SET_FILE, set_document
+from tritonchaos.running_sets.document import set_document
 from tritonchaos.running_sets.planning import folder_names
 from tritonchaos.running_sets.records import Entry, Planned, SetRun
 from tritonchaos.running_sets.reporting import write_set_reports
 from tritonchaos.scenario import TargetEntry
 from tritonchaos.scenario_engine import Interrupt
-from tritonchaos.store import new_run_folder, point_latest, prepare_folder
+from tritonchaos.store import SET_FILE, new_run_folder, point_latest, prepare_folder
 from tritonchaos.summary import FinishedSet
 
 # Of several exit codes the first in this order is the set's.

@@ -9,7 +9,7 @@ from tritonchaos.observations import JsonValue
 from tritonchaos.plugins import Registry
 from tritonchaos.scenario.problems import Problem, YamlPath, one_of, shown
 
-_BODIES: Final = ("each", "arms", "steps")
+_BODIES: Final = ("each", "arms", "steps", "ladder")
 _NOT_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {
     "steps": {
         "arm": "no arm: plain steps belong to none",
@@ -18,6 +18,14 @@ _NOT_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {
         "warm_up_cycles": "no cycles, or `each` instead of `steps`",
         "before": "all of them in `steps`",
         "after": "all of them in `steps`",
+    },
+    "ladder": {
+        "arm": "no arm: the ladder belongs to none",
+        "cycles": "no cycles, the ladder is climbed once",
+        "amplify": "no amplify, the ladder is climbed once",
+        "warm_up_cycles": "no cycles, the ladder is climbed once",
+        "before": "a phase of its own before it",
+        "after": "a phase of its own after it",
     },
     "arms": {
         "arm": "either `arm` or `arms`",
@@ -48,7 +56,7 @@ def _body_problems(phase: Mapping[str, JsonValue], path: YamlPath) -> Iterator[P
     for key, expected in _NOT_BESIDE.get(bodies[0], {}).items():
         if key in phase:
             yield Problem((*path, key), f"{key} beside {bodies[0]}", expected, at_key=True)
-    if bodies[0] != "steps" and "cycles" not in phase:
+    if bodies[0] not in ("steps", "ladder") and "cycles" not in phase:
         yield Problem(path, "no key 'cycles'", "how often to run it, such as cycles: 6")
     cycles = phase.get("cycles")
     if phase.get("amplify") is True and isinstance(cycles, Mapping) and cycles.get("until") == "flat":

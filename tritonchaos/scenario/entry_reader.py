@@ -36,7 +36,7 @@ CONTROL_STEPS: Final[Mapping[str, tuple[str, str]]] = {
 _BOTH_WAYS: Final = ("http", "grpc")
 _OPTIONS: Final = ("expect", "deadline", "via", "every", "record")
 # Steps that need the track to themselves.
-_NOT_TOGETHER: Final = frozenset({"start_server", "stop_server", "restart_server", "sample", "settle"})
+_NOT_TOGETHER: Final = frozenset({"start_server", "stop_server", "restart_server", "sample", "settle", "trim", "rung"})
 
 
 @dataclass(slots=True)

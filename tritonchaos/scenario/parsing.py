@@ -15,6 +15,7 @@ from tritonchaos.scenario.checks import phase_problems, verdict_problems
 from tritonchaos.scenario.entries import Families
 from tritonchaos.scenario.entry_reader import EntryReader
 from tritonchaos.scenario.expect_fields import PositiveSeconds
+from tritonchaos.scenario.ladder import ladder_steps
 from tritonchaos.scenario.problems import Problem, YamlPath, shown
 from tritonchaos.scenario.records import (
     Scenario,
@@ -151,6 +152,8 @@ def _phase(raw: JsonValue, path: YamlPath, reader: EntryReader) -> JsonValue:
     if not isinstance(raw, dict):
         return raw
     filled = _with_steps(raw, path, reader)
+    if "ladder" in raw and "steps" not in raw:
+        filled |= _ladder(raw, path, reader)
     arms, tracks = raw.get("arms"), raw.get("meanwhile")
     if isinstance(arms, dict):
         filled["arms"] = {
@@ -163,6 +166,15 @@ def _phase(raw: JsonValue, path: YamlPath, reader: EntryReader) -> JsonValue:
             for i, track in enumerate(tracks)
         ]
     return filled
+
+
+def _ladder(raw: Mapping[str, JsonValue], path: YamlPath, reader: EntryReader) -> dict[str, Any]:
+    """Steps of a phase with `ladder`, which is climbed after a leak unless it says otherwise."""
+    models = raw["ladder"] if isinstance(raw["ladder"], list) else [raw["ladder"]]
+    if not models or not all(isinstance(model, str) for model in models):
+        return {}
+    steps = reader.steps(ladder_steps(models, reader.models), (*path, "ladder"))
+    return {"when": raw.get("when", "leak"), "steps": steps}
 
 
 def _with_steps(raw: Mapping[str, JsonValue], path: YamlPath, reader: EntryReader) -> dict[str, Any]:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    BeforeValidator,
     Field,
     GetJsonSchemaHandler,
     PrivateAttr,
     StrictBool,
     StrictInt,
     StrictStr,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -120,6 +122,16 @@ class TrackEntry(Record):
     stop: Stop = StopRule()
 
 
+def _one_or_more(raw: Any) -> Any:
+    return [raw] if isinstance(raw, str) else raw
+
+
+_NAMES_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+LadderModels = Annotated[
+    tuple[ModelName, ...], Field(min_length=1), BeforeValidator(_one_or_more), WithJsonSchema(_NAMES_SCHEMA)
+]
+
+
 class Phase(Record):
     """A part of the run: cycles of one arm (`each`), of two (`arms`), or plain `steps`.
 
@@ -135,6 +147,7 @@ class Phase(Record):
         arms: Control and treatment cycles in coin-ordered pairs.
         amplify: When 12 cycles were flat, their steps are done twice as often before the next reading, up to 32 times.
         steps: Plain steps, once.
+        ladder: Models to load once more after a leak, then to take everything down step by step: who holds the memory?
         meanwhile: Tracks beside the main one.
         server: How the server is started for this phase, where that differs from the rest of the run.
     """
@@ -152,6 +165,7 @@ class Phase(Record):
     arms: Arms | None = None
     amplify: StrictBool = False
     steps: Steps = ()
+    ladder: LadderModels = ()
     meanwhile: tuple[TrackEntry, ...] = ()
     server: PhaseServer = Field(default_factory=PhaseServer)
 

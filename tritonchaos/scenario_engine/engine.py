@@ -13,6 +13,7 @@ from tritonchaos.observations import (
     Note,
     PhaseSkipped,
     PhaseStopped,
+    Position,
     StepFinished,
 )
 from tritonchaos.plugins import Advice
@@ -33,9 +34,10 @@ from tritonchaos.scenario_engine.tracks import running
 from tritonchaos.schedule import Cycle, Schedule, Scheduled, ScheduledPhase, ScheduledStep, plain
 
 # Steps that make sense when the server has crashed or hangs.
-_NEEDS_NO_SERVER: Final = frozenset({"stop_server", "sample", "settle", "wait"})
+_NEEDS_NO_SERVER: Final = frozenset({"stop_server", "sample", "settle", "wait", "trim", "rung"})
 # A hung load holds one of Triton's 4 load threads and one of 8 HTTP threads for good: before the third comes, restart.
 _HUNG_CALLS_AT_MOST: Final = 2
+_TRIM_S: Final = 5.0
 
 
 class _PhaseEnds(Exception):
@@ -107,6 +109,7 @@ class _Walker:
         )
         self._main: Track | None = None
         self._after_exit_taken = False
+        self._trimmed_start = 0
         self._hung_calls = (0, 0)  # start of the server, and calls that it left without an answer
         self.outcome = Outcome()
         self._recovery = Recovery(self._server, parts, self._journal, interrupt, self.outcome)
@@ -124,11 +127,25 @@ class _Walker:
 
     def end(self) -> None:
         self._measuring.at(None)
+        self._trim_before_stop()
         self._server.stop()
         if self._server.is_ours and not self._after_exit_taken:
             self._measuring.take("after_exit")
         self._measuring.record_missed()
         self._parts.commit()
+
+    def _trim_before_stop(self) -> None:
+        """See once for each start of a server what its allocators only keep; not of one that hangs."""
+        start_number = self._measuring.start_number
+        is_asked = self._parts.launch.may_trim and self._trimmed_start != start_number
+        if (
+            is_asked
+            and self._server.is_running
+            and self._server.can_trim
+            and self.outcome.ended_by not in ("crash", "hang", "interrupted")
+        ):
+            self._trimmed_start = start_number
+            self._measuring.around_trim(lambda: self._server.trim(_TRIM_S))
 
     def close(self) -> None:
         """Stop the server on any way out."""
@@ -221,6 +238,9 @@ class _Walker:
         )
         self._run_steps(cycle.steps)
         self._measuring.settle_cycle(phase.name, cycle.arm, cycle.number)
+        # What was read of a server that has ended meanwhile is no level of memory.
+        if self._server.has_ended(Position(phase.name, cycle.arm, cycle.number, "main", len(cycle.steps)), None):
+            raise _PhaseEnds("crash")
         finished = CycleFinished(self._journal.now_ns(), phase.name, cycle.number)
         reading = self._journal.finish_cycle(finished)
         self._parts.commit()
@@ -250,6 +270,8 @@ class _Walker:
         assert self._main is not None
         waiting = iter(steps)
         for scheduled in waiting:
+            if isinstance(scheduled, ScheduledStep) and scheduled.spec.name == "stop_server":
+                self._trim_before_stop()
             for finished in apply(scheduled, self._main, self._around):
                 self._note_reading(finished)
                 try:
@@ -261,6 +283,8 @@ class _Walker:
     def _note_reading(self, finished: StepFinished) -> None:
         if finished.spec.name == "sample" and finished.spec.fields.get("name") == "after_exit":
             self._after_exit_taken = True
+        if finished.spec.name == "trim":
+            self._trimmed_start = self._measuring.start_number
 
     def _look_for_end(self, finished: StepFinished) -> None:
         if self._server.has_ended(finished.position, finished.reply):

@@ -14,6 +14,7 @@ from tritonchaos.units import format_bytes, format_seconds
 
 _LONGEST_EXTRA_S: Final = 2.0
 _LOADS_IN_FULL: Final = 10
+_TRIMMED: Final = ("host_private_bytes", "nvml_process_used_bytes")
 
 
 class Measuring:
@@ -71,6 +72,22 @@ class Measuring:
         """Take a settle window where the schedule stands."""
         here = self._here
         self.settle_cycle(here.phase if here else "", here.arm if here else None, here.cycle if here else None)
+
+    def around_trim(self, trim: Callable[[], str]) -> str:
+        """Read before and after the server's allocators give back what they keep; note what came back."""
+        self.settle()
+        before = self.take("before_trim").values
+        why_not = trim()
+        if why_not:
+            return why_not
+        self.settle()
+        after = self.take("after_trim").values
+        for metric in _TRIMMED:
+            returned = before.get(metric, 0) - after.get(metric, before.get(metric, 0))
+            if returned >= settle_quantum(metric):
+                text = f"malloc_trim returned {format_bytes(returned)} of {metric}: free memory that the allocator kept"
+                self._journal.record(Note(self._journal.now_ns(), text))
+        return ""
 
     def settle_cycle(self, phase: str, arm: Arm | None, cycle: int | None) -> None:
         """Take the settle window of a cycle: the last one taken in a cycle is its post-unload reading."""

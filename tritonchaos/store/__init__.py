@@ -3,14 +3,19 @@
 from tritonchaos.store.folders import new_run_folder, point_latest, prepare_folder
 from tritonchaos.store.locking import running_pid
 from tritonchaos.store.reading import open_history, read_remembered
+from tritonchaos.store.sets import SET_FILE, SET_SCHEMA, is_set, read_set
 from tritonchaos.store.writing import RunStore
 
 __all__ = [
     "RunStore",
+    "SET_FILE",
+    "SET_SCHEMA",
+    "is_set",
     "new_run_folder",
     "open_history",
     "point_latest",
     "prepare_folder",
     "read_remembered",
+    "read_set",
     "running_pid",
 ]

@@ -10,7 +10,7 @@ from tritonchaos.errors import ExitCode
 from tritonchaos.observations import Arm, History, Position, Reading, ServerStarted
 from tritonchaos.post_unload import RECORD, CycleReading
 from tritonchaos.summary.texts import portable
-from tritonchaos.verdict import Assessment, Finding, Verdict
+from tritonchaos.verdict import Assessment, Finding, Ladder, Verdict
 
 SCHEMA: Final = "tritonchaos.results/1"
 
@@ -116,7 +116,15 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "per": finding.per,
         "footprint_bytes": finding.footprint_bytes,
         "footprints": _rounded(finding.footprints),
+        "ladder": _ladder(finding.ladder),
     }
+
+
+def _ladder(ladder: Ladder | None) -> Mapping[str, Any] | None:
+    if ladder is None:
+        return None
+    rungs = [{"done": rung.done, "bytes": rung.bytes, "returned_bytes": rung.returned_bytes} for rung in ladder.rungs]
+    return {"grown_bytes": ladder.grown_bytes, "rungs": rungs, "held_by": ladder.held_by}
 
 
 def _position(position: Position | None) -> Mapping[str, Any] | None:

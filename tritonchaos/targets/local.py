@@ -27,6 +27,7 @@ from tritonchaos.local_server.server_flags import (
 from tritonchaos.local_server.server_process import ServerProcess
 from tritonchaos.local_server.stacks import take_stacks
 from tritonchaos.local_server.tensorrt_version import find_tensorrt_version
+from tritonchaos.local_server.trimming import Trimmer
 from tritonchaos.nvml import NoNvml, open_nvml, visible_gpus
 from tritonchaos.plugins import TARGETS, LaunchSpec, RepositoryPlace, RunningServer, Stop
 from tritonchaos.processes import Process
@@ -60,6 +61,7 @@ class LocalTarget:
         self._installation: Installation | None = None
         self._process: ServerProcess | None = None
         self._launch: LaunchSpec | None = None
+        self._trimmer: Trimmer | None = None
         self._answered_version = ""
         self._tensorrt_version: str | None = None
 
@@ -87,6 +89,8 @@ class LocalTarget:
             "gpu_uuids": ",".join(_gpu_uuids()),
             "cpu_count": str(os.cpu_count() or ""),
         }
+        if self._trimmer is not None:
+            facts["malloc_trim"] = self._trimmer.why_not or "can be called: a library with one thread is preloaded"
         if installation.no_python_backend:
             facts["python_backend"] = f"not available: {installation.no_python_backend}"
         if "tensorrt" in installation.backends:
@@ -115,6 +119,7 @@ class LocalTarget:
         environment = server_environment(installation, os.environ, {"TMPDIR": str(launch.temp), **launch.env})
         takes_value = read_flags(installation.binary, environment)
         refuse_unknown(launch.flags, takes_value)
+        environment = self._with_trimmer(launch, environment)
         folder = launch.scratch / "backends"
         lay_out_backends(installation, folder, launch.backends)
         self._launch = launch
@@ -153,6 +158,12 @@ class LocalTarget:
         """
         return take_stacks(process.pid for process in self.processes() if process.role in ("server", "stub"))
 
+    def trim(self, deadline_s: float) -> str:
+        """Call malloc_trim in the server, and trim its CUDA memory pools."""
+        if self._trimmer is None or self._process is None or self._process.exit_code() is not None:
+            return "no server runs that could be told to"
+        return self._trimmer.trim(deadline_s)
+
     def kill(self, signal_number: int, pid: int) -> bool:
         """Signal the server or one of its processes; False if it has ended."""
         return self._process is not None and self._process.signal(signal_number, pid)
@@ -175,6 +186,16 @@ class LocalTarget:
         left = [("process", command, 0) for command in killed]
         left += [("shm", memory.name, memory.bytes) for memory in shared]
         return Stop(sent, self._process.exit_code(), sent == "SIGKILL", tuple(left))
+
+    def _with_trimmer(self, launch: LaunchSpec, environment: dict[str, str]) -> dict[str, str]:
+        """Preload the library that `trim` needs; not into a server whose libraries are the scenario's own choice."""
+        self._trimmer = Trimmer(launch.scratch / "trim") if launch.may_trim else None
+        if self._trimmer is None:
+            return environment
+        if launch.env.get("LD_PRELOAD"):
+            self._trimmer.why_not = "not called: LD_PRELOAD is the scenario's own choice"
+            return environment
+        return self._trimmer.environment(environment)
 
     def _find_tensorrt_version(self, installation: Installation) -> str:
         if self._tensorrt_version is None:

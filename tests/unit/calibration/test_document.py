@@ -12,6 +12,7 @@ from tests.calibration_outcomes import METRIC, clean, leak, outcome
 from tritonchaos import calibrated
 from tritonchaos.calibration import Calibration, document, page, write_files
 from tritonchaos.calibration.document import statements
+from tritonchaos.calibration.outcomes import Verdict
 from tritonchaos.calibration.sampling_cost import SamplingCost
 from tritonchaos.calibration.trials import DEVICE, Kind
 from tritonchaos.cli.calibrate import exit_code
@@ -134,3 +135,13 @@ def test_a_cache_that_cannot_be_written_is_told_and_costs_nothing_else(tmp_path:
     lines = write(tmp_path / "a", CALIBRATION)
     assert any(line.startswith("not kept for later reports") for line in lines)
     assert statements(CALIBRATION, "2026-12-01").keys() == {"planted"}
+
+
+def test_of_several_gpus_only_that_with_the_leak_is_told_of() -> None:
+    here, there = "nvml_process_used_bytes@GPU-a", "nvml_process_used_bytes@GPU-b"
+    both = replace(
+        leak(2 * MIB, 10, variant=DEVICE, metric=here),
+        verdicts={here: Verdict("LEAK", 10), there: Verdict("STABLE", 46)},
+    )
+    found = document(replace(CALIBRATION, outcomes=(both,) * 5), "2026-12-01")
+    assert list(found["metrics"]) == [here]

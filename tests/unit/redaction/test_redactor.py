@@ -31,6 +31,7 @@ def redacted(text: str, **how) -> str:
         ("hf_abcdefghijklmnopqrstuvwxyz0123", "abcdefghijklmnop"),
         ("model at /home/alice/secret-project/models/ident", "alice"),
         ("model at /home/alice/secret-project/models/ident", "secret-project"),
+        ("see /home/alice/acme", "acme"),
         ("C:\\Users\\bob\\models\\x", "bob"),
         ("see ~carol/models", "carol"),
         ("--model-repository=/mnt/customer-acme/repo/ident", "customer-acme"),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tritonchaos.reproducing.program.judging import CANNOT_TELL, NOT_REPRODUCED, REPRODUCED, judge
+from tritonchaos.reproducing.program.judging import judge
+from tritonchaos.reproducing.program.sizes import CANNOT_TELL, NOT_REPRODUCED, REPRODUCED
 from tritonchaos.units import KIB, MIB
 
 METRIC = "host_private_bytes"

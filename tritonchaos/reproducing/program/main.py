@@ -15,8 +15,9 @@ from typing import Any
 
 from tritonchaos.reproducing.program.calls import call, read_index
 from tritonchaos.reproducing.program.gpu import open_gpu
-from tritonchaos.reproducing.program.judging import CANNOT_TELL, WORDS, amount, ended, judge
+from tritonchaos.reproducing.program.judging import WORDS, ended, judge
 from tritonchaos.reproducing.program.server import CannotTell, Installation, Server, find_server
+from tritonchaos.reproducing.program.sizes import CANNOT_TELL, amount
 from tritonchaos.reproducing.program.steps import Steps, label_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,8 +43,9 @@ class Walk:
 
     def go(self) -> None:
         """Start the server, walk all blocks, stop the server."""
-        for model, state in self.recipe["models"].items():
-            self.steps.do_use({"model": model, "state": state})
+        if not self.recipe["sends_files"]:
+            for model, state in self.recipe["models"].items():
+                self.steps.do_use({"model": model, "state": state})
         self.steps.start_server()
         for block in self.recipe["blocks"]:
             if not self.run_block(block):
@@ -114,7 +116,9 @@ def print_cycle(cycle: dict[str, Any], shown: list[str], steps: list[dict[str, A
 
 
 def clean_twin(recipe: dict[str, Any]) -> dict[str, Any]:
-    """The same run without the defect's cause: plants taken out, or the edits not made; then any answer will do."""
+    """The same run without the defect's cause: plants taken out; else no edit made and no file sent, so all is well."""
+    if not recipe["twin"]:
+        raise CannotTell("this finding has no clean twin: nothing was planted, edited or sent along")
     twin: dict[str, Any] = json.loads(json.dumps(recipe))
     twin["server"]["env"].pop("TRITONCHAOS_PLANT", None)
     states = recipe["twin"]["states"]
@@ -122,8 +126,11 @@ def clean_twin(recipe: dict[str, Any]) -> dict[str, Any]:
         for step in block["each"]:
             if step.get("state") in states:
                 step["state"] = states[step["state"]]
-            if "expect" in step and recipe["twin"]["loads_succeed"]:
-                step["expect"] = {"kind": "ok"}
+            if recipe["twin"]["loads_succeed"]:
+                step.update({"expect": {"kind": "ok"}} if "expect" in step else {})
+                step.pop("config", None)
+                step.pop("files", None)
+    twin["sends_files"] = twin["sends_files"] and not recipe["twin"]["loads_succeed"]
     twin["models"] = {model: states.get(state, state) for model, state in recipe["models"].items()}
     return twin
 
@@ -184,6 +191,9 @@ def walk(recipe: dict[str, Any], arguments: argparse.Namespace, work: str) -> di
     installation = Installation(find_server(arguments.server), arguments.ld_library_path)
     planted = os.path.join(HERE, "planted") if recipe["planted"] else ""
     backends = installation.lay_out_backends(os.path.join(work, "backends"), planted)
+    for name in recipe["variables"]:
+        if name not in os.environ:
+            print("the recorded run set the variable {}, which is not set now".format(name), flush=True)
     gpu = open_gpu()
     print(
         "{}; device memory by {}".format(installation.binary, gpu.name if gpu is not None else "nothing: no GPU"),
@@ -201,13 +211,13 @@ def walk(recipe: dict[str, Any], arguments: argparse.Namespace, work: str) -> di
 def main() -> int:
     """Run the recipe and return 1 reproduced, 0 not reproduced, 3 cannot tell."""
     arguments = read_arguments()
-    recipe = clean_twin(RECIPE) if arguments.clean_twin else RECIPE  # type: ignore[name-defined]  # noqa: F821
+    recipe: dict[str, Any] = RECIPE  # type: ignore[name-defined]  # noqa: F821
     print("{}: {}".format(recipe["finding"]["kind"], recipe["finding"]["title"]), flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     work = tempfile.mkdtemp(prefix="repro-")
     run: dict[str, Any] = {}
     try:
-        run = walk(recipe, arguments, work)
+        run = walk(clean_twin(recipe) if arguments.clean_twin else recipe, arguments, work)
         code, lines = judge(recipe["claim"], run)
     except CannotTell as error:
         code, lines = CANNOT_TELL, [str(error)]
