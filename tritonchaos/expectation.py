@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from tritonchaos.observations import Answer, Expectation, NoAnswer, StepFinished
@@ -15,7 +16,12 @@ _GONE_STATES = frozenset({"READY", "LOADING", "UNLOADING"})
 
 def error_text(reply: Answer) -> str:
     """Return the text of a refused reply: the JSON member "error" where there is one, else the whole body."""
-    text = reply.body.decode("utf-8", "replace")
+    return _text_of(reply.body)
+
+
+@lru_cache(maxsize=256)  # the same refusal comes back cycle after cycle
+def _text_of(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
     try:
         decoded = json.loads(text)
     except ValueError:

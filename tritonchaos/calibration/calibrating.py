@@ -194,7 +194,8 @@ class _Calibrating:
 
 def told(outcome: Outcome) -> str:
     """Say in a line what a run showed."""
-    head = f"{outcome.trial.variant}, {outcome.trial.name} at {outcome.place}"
+    at = "" if outcome.trial.kind is Kind.CLEAN else f" at {outcome.place}"
+    head = f"{outcome.trial.variant}, {outcome.trial.name}{at}"
     if outcome.void:
         return f"{head}: not used, {outcome.void}"
     found = ", ".join(f"{v.word} after {v.cycles} cycles ({metric})" for metric, v in outcome.verdicts.items())

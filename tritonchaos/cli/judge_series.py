@@ -82,14 +82,16 @@ def _lines(file: str) -> Iterator[tuple[TextIO, str]]:
 def _shown(judged: SeriesVerdict, channel: Channel) -> str:
     """Print a series for people: verdict, cycles and rate in one line, the curve and the reason below."""
     from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
 
     console = Console(width=max(40, columns()), color_system="standard" if wants_color() else None, highlight=False)
     with console.capture() as capture:
         console.print(_head(judged, channel))
         if judged.curve:
             console.print(_plot(judged.curve, channel), style="dim")
-        console.print(f"  {judged.reason}" if judged.reason else "", markup=False, soft_wrap=True)
-    return capture.get()
+        console.print(Padding(Text(judged.reason), (0, 0, 0, 2)))
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
 def _head(judged: SeriesVerdict, channel: Channel) -> Text:

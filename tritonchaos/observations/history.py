@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from tritonchaos.observations.events import Event, EventT
 from tritonchaos.observations.replies import Arm, JsonValue
+
+FoundT = TypeVar("FoundT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,14 @@ class History:
     log: bytes = b""
     interrupted: bool = False
     scenario_text: str = ""
+    _remembered: dict[str, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def once(self, key: str, find: Callable[[History], FoundT]) -> FoundT:
+        """Return what `find` makes of this history; it is asked once, as walking a long history takes its time."""
+        if key not in self._remembered:
+            self._remembered[key] = find(self)
+        found: FoundT = self._remembered[key]
+        return found
 
     def of(self, kind: type[EventT]) -> Iterator[EventT]:
         """Yield the events of one kind, in order."""

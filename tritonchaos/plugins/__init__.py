@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tritonchaos.plugins.checkers import Advice, Checker, Watch, Watches
 from tritonchaos.plugins.container_targets import (
+    ContainerFaults,
     HasEndFacts,
+    HasFaults,
     HasNotes,
     HasOwnFolders,
     HasScratch,
@@ -61,6 +63,8 @@ __all__ = [
     "Contract",
     "FAMILIES",
     "Group",
+    "ContainerFaults",
+    "HasFaults",
     "HasAbilities",
     "Place",
     "Pausable",

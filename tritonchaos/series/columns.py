@@ -9,7 +9,7 @@ from typing import Final
 
 from tritonchaos.errors import UsageError
 from tritonchaos.series.cells import Cells, is_number, is_unavailable
-from tritonchaos.series.guessing import complete
+from tritonchaos.series.guessing import find_channel
 from tritonchaos.series.records import Expected, Series, SeriesFlaw
 
 _DELIMITERS: Final = ",;\t"
@@ -29,8 +29,8 @@ def read(numbered: Iterator[tuple[int, str]], name: str, expected: Expected) -> 
     at = _column(row, has_names, name, expected.column)
     rest = numbered if has_names else chain([first], numbered)
     title = row[at] if has_names else ""
-    values, channel, quantum = complete(_values(rest, delimiter, at, len(row)), title or name, expected)
-    return Series(name, values, "", channel, quantum)
+    values, channel = find_channel(_values(rest, delimiter, at, len(row)), title or name, expected)
+    return Series(name, values, "", channel, expected.quantum)
 
 
 def _split(line: str, delimiter: str) -> list[str]:

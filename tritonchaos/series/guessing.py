@@ -1,4 +1,4 @@
-"""What a series looks like where its file does not say: which channel it comes from, and how coarse it is."""
+"""Which channel a series comes from, where its file does not say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from tritonchaos.post_unload import Channel
-from tritonchaos.series.records import QUANTA, Expected, SeriesFlaw, stopped_by
+from tritonchaos.series.records import Expected, SeriesFlaw, stopped_by
 from tritonchaos.units import KIB, MIB
 
 _LOOKED_AT = 64
@@ -15,25 +15,23 @@ _HOST_WORDS = ("rss", "pss", "uss", "private", "host_", "resident")
 _DEVICE_WORDS = ("nvml", "gpu", "cuda", "device", "memory.used")
 
 
-def complete(
-    values: Iterator[int], name: str, expected: Expected, channel: Channel | None = None, quantum: int | None = None
-) -> tuple[Iterator[int], Channel, int]:
-    """Find channel and quantum: what the user says, else what the file says, else what the first values look like.
+def find_channel(
+    values: Iterator[int], name: str, expected: Expected, channel: Channel | None = None
+) -> tuple[Iterator[int], Channel]:
+    """Find the channel: what the user says, else what the file says, else what the first values look like.
 
     Args:
         name: Of the metric or column, which may tell where it comes from.
         channel: What the file says.
-        quantum: What the file says, in bytes.
 
     Returns:
-        The same values again, their channel, and their quantum in bytes.
+        The same values again, and their channel.
     """
     channel = expected.channel or channel or _by_name(name)
-    quantum = expected.quantum or quantum
     if channel is None:
         first, values = _peek(values)
         channel = _by_looks(first)
-    return values, channel, quantum or QUANTA[channel]
+    return values, channel
 
 
 def _by_name(name: str) -> Channel | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tritonchaos.errors import UsageError
 from tritonchaos.post_unload import Channel
-from tritonchaos.series.guessing import complete
+from tritonchaos.series.guessing import find_channel
 from tritonchaos.series.records import Expected, Series, SeriesFlaw, shown, stopped_by, whole
 
 # A line longer than this has its values read piece by piece: as Python numbers they would take six times its size.
@@ -60,13 +60,14 @@ def _complete(name: str, values: Iterator[int], fields: dict[str, Any], expected
     channel, quantum = fields.get("channel"), fields.get("quantum")
     if channel is not None and channel not in {known.value for known in Channel}:
         raise SeriesFlaw(f"{where}, channel: found {shown(channel)}, expected device, host or count")
-    if quantum is not None and whole(quantum, f"{where}, quantum") < 1:
+    quantum = None if quantum is None else whole(quantum, f"{where}, quantum")
+    if quantum == 0:
         raise SeriesFlaw(f"{where}, quantum: found {shown(quantum)}, expected at least 1 byte")
     arms = fields.get("arms") or ""
     footprint = whole(fields.get("footprint") or 0, f"{where}, footprint")
     known = None if channel is None else Channel(channel)
-    values, channel, quantum = complete(values, name, expected, known, None if quantum is None else int(quantum))
-    return Series(name, values, arms, channel, quantum, footprint)
+    values, channel = find_channel(values, name, expected, known)
+    return Series(name, values, arms, channel, expected.quantum or quantum, footprint)
 
 
 def _values(fields: dict[str, Any], where: str) -> Iterator[int]:

@@ -8,10 +8,8 @@ from typing import Any, Final
 
 from tritonchaos.growth import Growth, GrowthState, GrowthTest
 from tritonchaos.observations import Arm
-from tritonchaos.post_unload import Channel
 from tritonchaos.series.records import Series, SeriesFlaw
 from tritonchaos.series.sketch import Sketch
-from tritonchaos.units import format_bytes
 
 # Values after which a series that is still undecided is left so. No run of load and unload cycles needs as many.
 BUDGET: Final = 10_000
@@ -129,7 +127,7 @@ class _Judged:
 
     def _reason(self, state: GrowthState) -> str:
         if state.verdict is not Growth.INCONCLUSIVE:
-            return state.reason or _what_was_found(state, self._series.channel)
+            return state.plain_words or state.reason
         if self._used == 0:
             return "the series is empty"
         if self._used == 1:
@@ -137,15 +135,3 @@ class _Judged:
         if self._budget and self._used >= self._budget:
             return f"{state.reason}; {self._used} values were judged, the rest was not (--budget)"
         return state.reason
-
-
-def _what_was_found(state: GrowthState, channel: Channel) -> str:
-    shown = "{:.3g}".format if channel is Channel.COUNT else format_bytes
-    if state.verdict is Growth.LEAK:
-        grows = "grows" if state.bytes_per_cycle is None else f"grows by {shown(state.bytes_per_cycle)} per cycle"
-        if state.interval is not None:
-            grows += f" (95 % interval {shown(state.interval[0])} to {shown(state.interval[1])})"
-        return f"{grows}, and goes on"
-    excluded = state.excluded_bytes_per_cycle
-    found = "" if excluded is None else f"; a leak of {shown(excluded)} per cycle would have been found"
-    return f"{'no growth' if state.shape == 'flat' else f'no growth beyond a {state.shape}'}{found}"

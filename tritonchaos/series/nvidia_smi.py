@@ -11,7 +11,7 @@ from typing import Final
 from tritonchaos.errors import UsageError
 from tritonchaos.post_unload import Channel
 from tritonchaos.series.cells import Cells, is_unavailable
-from tritonchaos.series.records import QUANTA, Expected, Series, SeriesFlaw, shown
+from tritonchaos.series.records import Expected, Series, SeriesFlaw, shown
 
 # As nvidia-smi prints it: "2026/12/01 09:15:02.123".
 _STAMP: Final = re.compile(r"\d{4}[/-]\d\d[/-]\d\d[ T]\d\d:\d\d:\d\d")
@@ -46,12 +46,7 @@ def read(numbered: Iterator[tuple[int, str]], name: str, expected: Expected) -> 
     at = next(number for number, cell in enumerate(cells) if _UNIT.match(cell))
     unit = (_UNIT.match(cells[at]) or [None, None])[1]
     values = _values(numbered, cells.index("timestamp"), at, len(cells), unit or "MiB")
-    return Series(
-        name,
-        values,
-        channel=expected.channel or Channel.DEVICE,
-        quantum=expected.quantum or QUANTA[expected.channel or Channel.DEVICE],
-    )
+    return Series(name, values, "", expected.channel or Channel.DEVICE, expected.quantum)
 
 
 def _split(line: str) -> list[str]:

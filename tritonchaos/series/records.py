@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tritonchaos.post_unload import Channel
-from tritonchaos.units import KIB, MIB
 
-QUANTA: Final = {Channel.DEVICE: 2 * MIB, Channel.HOST: 4 * KIB, Channel.COUNT: 1}
 LARGEST: Final = 2**62  # bytes; what is above is no reading of memory
 _SHOWN: Final = 40
 
@@ -25,7 +23,7 @@ class Expected:
     Attributes:
         column: Name of the column of a CSV, or its number from 1; None: there is but one.
         channel: Where the readings come from; None: what the file says, or what the readings look like.
-        quantum: Their granularity in bytes (1 for counts); None: the same.
+        quantum: Their granularity in bytes (1 for counts); None: what the file says, or learned from the readings.
     """
 
     column: str | None = None
@@ -41,7 +39,7 @@ class Series:
         id: Its name.
         values: Bytes (or a count) still in use after each cycle, oldest first. Raises SeriesFlaw where it cannot go on.
         arms: One letter per value, C for control and T for treatment; "": all are treatment.
-        quantum: Granularity of the values in bytes.
+        quantum: Granularity of the values in bytes (1 for counts); None: to be learned from them.
         footprint: Bytes that a loaded model takes; 0 if unknown.
     """
 
@@ -49,7 +47,7 @@ class Series:
     values: Iterator[int]
     arms: str = ""
     channel: Channel = Channel.DEVICE
-    quantum: int = QUANTA[Channel.DEVICE]
+    quantum: int | None = None
     footprint: int = 0
 
 

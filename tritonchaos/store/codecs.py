@@ -33,7 +33,9 @@ Layout: TypeAlias = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class Member:
+    """A member of an enumeration, by its value."""
+
     kind: type[Enum]
 
     def write(self, value: Any, out: bytearray, interner: Interner) -> None:
@@ -44,7 +46,7 @@ class _Member:
 
 
 @dataclass(frozen=True, slots=True)
-class _Many:
+class Many:
     """A tuple or a set of one type of element, shape [elements]."""
 
     container: Callable[[Any], Any]
@@ -61,7 +63,7 @@ class _Many:
 
 
 @dataclass(frozen=True, slots=True)
-class _ByName:
+class ByName:
     """A mapping from texts to one type of value; keeps its order."""
 
     element: Codec
@@ -77,7 +79,9 @@ class _ByName:
 
 
 @dataclass(frozen=True, slots=True)
-class _Maybe:
+class Maybe:
+    """A value or None."""
+
     element: Codec
 
     def write(self, value: Any, out: bytearray, interner: Interner) -> None:
@@ -90,7 +94,7 @@ class _Maybe:
 
 
 @dataclass(frozen=True, slots=True)
-class _OneOf:
+class OneOf:
     """One of several records, told apart by name."""
 
     records: Mapping[str, Codec]
@@ -107,7 +111,9 @@ class _OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class RecordOf:
+    """A record, field by field."""
+
     kind: Any
     fields: tuple[tuple[str, Codec], ...]
 
@@ -120,7 +126,7 @@ class _Record:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class Shared:
     """A record that repeats word for word from cycle to cycle and is interned whole."""
 
     record: Codec
@@ -134,7 +140,11 @@ class _Shared:
         return bytes(packed)
 
     def read(self, packed: Cursor, interned: Interned) -> Any:
-        return interned.record(packed.count(), self, lambda body: self.record.read(Cursor(body), interned))
+        return self.read_number(packed.count(), interned)
+
+    def read_number(self, number: int, interned: Interned) -> Any:
+        """Return the record that is interned under a number; it is made once."""
+        return interned.record(number, self, lambda body: self.record.read(Cursor(body), interned))
 
 
 _SIMPLE: Final[Mapping[Any, Codec]] = {
@@ -165,14 +175,14 @@ def codec_for(kind: Any, layout: Layout, shared: frozenset[type] = frozenset()) 
     if kind in _SIMPLE:
         return _SIMPLE[kind]
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return _Member(kind)
+        return Member(kind)
     if is_dataclass(kind):
         record = _record_codec(kind, layout, shared)
-        return _Shared(record) if kind in shared else record
+        return Shared(record) if kind in shared else record
     return _container_codec(kind, layout, shared)
 
 
-def _record_codec(kind: Any, layout: Layout, shared: frozenset[type]) -> _Record:
+def _record_codec(kind: Any, layout: Layout, shared: frozenset[type]) -> RecordOf:
     hints = get_type_hints(kind)
     names = layout.get(kind.__name__, ())
     for name in names:
@@ -181,7 +191,7 @@ def _record_codec(kind: Any, layout: Layout, shared: frozenset[type]) -> _Record
                 f"written by a newer tritonchaos; found {kind.__name__}.{name}, which this one does not know",
                 hint="read it with the version that wrote it, or a later one",
             )
-    return _Record(kind, tuple((name, codec_for(hints[name], layout, shared)) for name in names))
+    return RecordOf(kind, tuple((name, codec_for(hints[name], layout, shared)) for name in names))
 
 
 def _container_codec(kind: Any, layout: Layout, shared: frozenset[type]) -> Codec:
@@ -189,15 +199,15 @@ def _container_codec(kind: Any, layout: Layout, shared: frozenset[type]) -> Code
     if origin in (Union, types.UnionType):
         alternatives = [a for a in arguments if a is not type(None)]
         if len(alternatives) == 1:
-            return _Maybe(codec_for(alternatives[0], layout, shared))
-        one_of = _OneOf({a.__name__: codec_for(a, layout, shared) for a in alternatives})
-        return one_of if len(alternatives) == len(arguments) else _Maybe(one_of)
+            return Maybe(codec_for(alternatives[0], layout, shared))
+        one_of = OneOf({a.__name__: codec_for(a, layout, shared) for a in alternatives})
+        return one_of if len(alternatives) == len(arguments) else Maybe(one_of)
     if origin is tuple and arguments[1:] == (...,):
-        return _Many(tuple, codec_for(arguments[0], layout, shared))
+        return Many(tuple, codec_for(arguments[0], layout, shared))
     if origin is frozenset:
-        return _Many(frozenset, codec_for(arguments[0], layout, shared))
+        return Many(frozenset, codec_for(arguments[0], layout, shared))
     if isinstance(origin, type) and issubclass(origin, Mapping) and arguments[0] is str:
-        return _ByName(codec_for(arguments[1], layout, shared))
+        return ByName(codec_for(arguments[1], layout, shared))
     raise TritonChaosBug(f"values of type {kind} cannot be stored")
 
 

@@ -71,6 +71,11 @@ class Interned:
         """
         return self._bodies[number]
 
+    @property
+    def texts(self) -> Mapping[int, str]:
+        """Texts that were asked for up to now, by number."""
+        return self._texts
+
     def text(self, number: int) -> str:
         """Return the same as text."""
         text = self._texts.get(number)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tritonchaos.observations import Event, ModelState, StepSpec
-from tritonchaos.store.codecs import Layout, codec_for
-from tritonchaos.store.value_codecs import Codec
+from tritonchaos.store.codecs import Layout, OneOf, codec_for
 
 # Raised when an older tritonchaos could no longer read what is written; added fields and events do not raise it.
 FORMAT_VERSION: Final = 1
@@ -31,6 +30,8 @@ KEY_END: Final = "end"
 REMEMBERED: Final = "remembered:"
 
 
-def event_codec(layout: Layout) -> Codec:
+def event_codec(layout: Layout) -> OneOf:
     """Make the codec of events; what a step was and what the index said repeat from cycle to cycle."""
-    return codec_for(Event, layout, shared=frozenset({StepSpec, ModelState}))
+    codec = codec_for(Event, layout, shared=frozenset({StepSpec, ModelState}))
+    assert isinstance(codec, OneOf)  # an event is one of several records
+    return codec

@@ -14,9 +14,10 @@ from typing import Any, Final
 from tritonchaos.errors import StoreError
 from tritonchaos.observations import Event, History, JsonValue, RunFacts
 from tritonchaos.store import layout as run_layout
+from tritonchaos.store.compiled import compile_reader
 from tritonchaos.store.interning import Interned
 from tritonchaos.store.locking import running_pid
-from tritonchaos.store.packing import Cursor, unsqueeze
+from tritonchaos.store.packing import unsqueeze
 from tritonchaos.store.plain import from_plain
 from tritonchaos.store.samples import StoredSamples
 
@@ -159,7 +160,8 @@ def _read_events(database: sqlite3.Connection, meta: Mapping[str, Any], interned
     rows = database.execute("SELECT number, packed FROM events ORDER BY number").fetchall()
     if rows and rows[-1][0] != len(rows) - 1:
         raise LookupError(f"{len(rows)} events are there, expected {rows[-1][0] + 1}")
-    return tuple(codec.read(Cursor(unsqueeze(packed)), interned) for _, packed in rows)
+    read = compile_reader(codec, interned)
+    return tuple(read(stored) for _, stored in rows)
 
 
 def _read_file(path: Path) -> bytes:

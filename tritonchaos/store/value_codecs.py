@@ -85,7 +85,7 @@ class GappedSeriesCodec:
         return tuple(packed.gapped_series())
 
 
-_NULL, _FALSE, _TRUE, _INTEGER, _FLOAT, _TEXT, _LIST, _OBJECT = range(8)
+NULL, FALSE, TRUE, INTEGER, FLOAT, TEXT, LIST, OBJECT = range(8)
 
 
 class JsonCodec:
@@ -93,18 +93,18 @@ class JsonCodec:
 
     def write(self, value: Any, out: bytearray, interner: Interner) -> None:
         if value is None or isinstance(value, bool):
-            out.append(_NULL if value is None else _TRUE if value else _FALSE)
+            out.append(NULL if value is None else TRUE if value else FALSE)
         elif isinstance(value, int):
-            out.append(_INTEGER)
+            out.append(INTEGER)
             write_integer(value, out)
         elif isinstance(value, float):
-            out.append(_FLOAT)
+            out.append(FLOAT)
             out += struct.pack("<d", value)
         elif isinstance(value, str):
-            out.append(_TEXT)
+            out.append(TEXT)
             write_text(value, out, interner)
         elif isinstance(value, list | tuple):
-            out.append(_LIST)
+            out.append(LIST)
             write_count(len(value), out)
             for element in value:
                 self.write(element, out, interner)
@@ -116,7 +116,7 @@ class JsonCodec:
             raise TritonChaosBug(
                 f"found a {type(value).__name__} to be stored, expected what JSON can carry: {value!r}"
             )
-        out.append(_OBJECT)
+        out.append(OBJECT)
         write_count(len(value), out)
         for key, element in value.items():
             write_text(key, out, interner)
@@ -124,19 +124,19 @@ class JsonCodec:
 
     def read(self, packed: Cursor, interned: Interned) -> Any:
         tag = packed.count()
-        if tag in _CONSTANTS:
-            return _CONSTANTS[tag]
-        if tag == _INTEGER:
+        if tag in CONSTANTS:
+            return CONSTANTS[tag]
+        if tag == INTEGER:
             return packed.integer()
-        if tag == _FLOAT:
+        if tag == FLOAT:
             return struct.unpack("<d", packed.take(8))[0]
-        if tag == _TEXT:
+        if tag == TEXT:
             return interned.text(packed.count())
-        if tag == _LIST:
+        if tag == LIST:
             return [self.read(packed, interned) for _ in range(packed.count())]
-        if tag == _OBJECT:
+        if tag == OBJECT:
             return {interned.text(packed.count()): self.read(packed, interned) for _ in range(packed.count())}
-        raise ValueError(f"found tag {tag}, expected at most {_OBJECT}")
+        raise ValueError(f"found tag {tag}, expected at most {OBJECT}")
 
 
-_CONSTANTS: Final = {_NULL: None, _FALSE: False, _TRUE: True}
+CONSTANTS: Final = {NULL: None, FALSE: False, TRUE: True}

@@ -233,7 +233,7 @@ def _create_database(path: Path, facts: RunFacts) -> sqlite3.Connection:
         database.execute("PRAGMA locking_mode=EXCLUSIVE")
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=NORMAL")
-        # 512 KiB: a run only appends, and 2 MiB of pages (the default) fill over thousands of cycles like a leak of ours.
+        # 512 KiB: a run only appends; 2 MiB of pages (the default) fill over thousands of cycles like a leak of ours.
         database.execute("PRAGMA cache_size=-512")
         database.execute("BEGIN IMMEDIATE")
         for statement in run_layout.TABLES.strip().splitlines():

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import sqlite3
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -255,3 +256,26 @@ def test_an_output_that_exists(tmp_path: Path) -> None:
     (tmp_path / "b.tar.gz").write_text("mine")
     assert "exists already" in refused(folder, tmp_path / "b")
     assert (tmp_path / "b.tar.gz").read_text() == "mine"
+
+
+@pytest.mark.parametrize("beside", ["meanwhile: [{track: t, each: [{wait: 1s}]}]", "each: [{together: {steps: []}}]"])
+def test_a_finding_of_steps_at_the_same_time(tmp_path: Path, beside: str) -> None:
+    scenario = TEMPLATE_SCENARIO.replace("cycles: 20, each: [{load: ident}, {unload: ident}]", f"cycles: 20, {beside}")
+    folder = write_run(tmp_path / "run", leaking_events(), scenario=scenario)
+    assert "at the same time" in refused(folder, tmp_path / "b", UsageError)
+
+
+# --- repro.sh ------------------------------------------------------------------------------------
+
+
+def test_a_finding_of_answers_alone_has_a_script_with_curl(tmp_path: Path) -> None:
+    scenario = TEMPLATE_SCENARIO.replace("variant: planted", "variant: python")
+    folder = bundle(tmp_path, hanging_events(), scenario=scenario, variant="python")
+    script = (folder / "repro.sh").read_text()
+    assert "ask POST /v2/repository/models/ident/load 8" in script
+    assert script.count("use 0") == 2
+    subprocess.run(["sh", "-n", folder / "repro.sh"], check=True)
+
+
+def test_a_leak_has_none(tmp_path: Path) -> None:
+    assert not (bundle(tmp_path, leaking_events()) / "repro.sh").exists()

@@ -28,14 +28,14 @@ def test_a_leak_is_found_early_with_its_rate() -> None:
     assert found.verdict is Growth.LEAK
     assert found.cycles < 60
     assert found.state.bytes_per_cycle == pytest.approx(2 * MIB)
-    assert "2 MiB per cycle" in found.reason
+    assert "2 MiB" in found.reason
 
 
 def test_a_flat_series_is_stable_early_and_says_what_it_excludes() -> None:
     found = judge(FLAT)
     assert found.verdict is Growth.STABLE
     assert 44 <= found.cycles < 60
-    assert "would have been found" in found.reason
+    assert "203.51 KiB" in found.reason
 
 
 def test_the_same_verdict_comes_at_the_same_cycle_without_an_early_stop() -> None:
@@ -106,7 +106,8 @@ def test_coin_ordered_arms_are_told_from_blocks(arms: str, interleaved: bool) ->
 def test_counts_are_not_printed_as_bytes() -> None:
     found = judge([10 + cycle for cycle in range(100)], channel=Channel.COUNT)
     assert found.verdict is Growth.LEAK
-    assert "1 per cycle" in found.reason
+    assert " 23 " in found.reason
+    assert "B per" not in found.reason
 
 
 def test_the_document_has_the_fields_that_are_promised() -> None:

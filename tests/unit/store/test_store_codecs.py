@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tritonchaos.errors import StoreError, TritonChaosBug
 from tritonchaos.observations import Answer, Event, Expectation, Note, Position, StepFinished, StepSpec, TrafficSummary
 from tritonchaos.store.codecs import codec_for, layout_of
+from tritonchaos.store.compiled import compile_reader
 from tritonchaos.store.interning import Interned, Interner
 from tritonchaos.store.layout import event_codec
-from tritonchaos.store.packing import Cursor
+from tritonchaos.store.packing import Cursor, squeeze
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -42,14 +43,21 @@ def through_bytes(value, kind: Any = Event, layout=None, written_layout=None):
     return back
 
 
+def through_compiled_reader(event, layout=None):
+    codec, interner, out = event_codec(layout or layout_of(Event)), Interner(), bytearray()
+    codec.write(event, out, interner)
+    interned = Interned(dict(interner.take_new()))
+    return compile_reader(codec, interned)(squeeze(bytes(out)))
+
+
 @pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
 def test_every_event_comes_back_as_it_was(kind):
     @settings(max_examples=60, deadline=None)
     @given(special.get(kind, st.from_type(kind)))
     def comes_back(event):
-        back = through_bytes(event)
-        assert back == event
-        assert type(back) is kind
+        for back in (through_bytes(event), through_compiled_reader(event)):
+            assert back == event
+            assert type(back) is kind
 
     comes_back()
 

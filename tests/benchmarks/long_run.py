@@ -1,0 +1,156 @@
+"""How long a run of very many cycles takes to judge and to report, in how much memory and disk.
+
+    python -m tests.benchmarks.long_run 1000000 FOLDER
+
+The run is made by the store's own writer, one host metric judged, and kept in FOLDER so that it can be measured again.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tritonchaos.observations import (
+    Answer,
+    Arm,
+    CycleFinished,
+    CycleStarted,
+    Event,
+    Expectation,
+    ModelState,
+    PhaseFacts,
+    PhaseStopped,
+    Position,
+    Probe,
+    Reading,
+    RunFacts,
+    ServerStarted,
+    ServerStopped,
+    SettleWindow,
+    StepFinished,
+    StepSpec,
+)
+from tritonchaos.store import RunStore
+
+ERROR = "unexpected datatype TYPE_FP32 for inference output 'OUTPUT', expecting TYPE_INT32"
+METRICS = ("host_private_bytes", "host_rss_bytes", "server_fds", "server_threads")
+CHECKS = (
+    "memory_growth",
+    "returns_to_baseline",
+    "server_alive",
+    "hang",
+    "expectations",
+    "index_consistent",
+    "leftovers",
+)
+_CONTROL_CYCLES = 1000
+_COMMIT_EVERY = 200
+_LOAD = StepSpec("load", "ident", {"model": "ident"}, Expectation("fields", error="unexpected datatype"), 30.0)
+_GOOD_LOAD = StepSpec("load", "ident", {"model": "ident"}, Expectation(), 30.0)
+_UNLOAD = StepSpec("unload", "ident", {"model": "ident"}, Expectation(), 30.0)
+_REFUSED = f'{{"error":"load failed for model \'ident\': {ERROR}"}}'.encode()
+_READY = (ModelState("ident", "1", "READY", ""),)
+_GONE = (ModelState("ident", "1", "UNAVAILABLE", "unloaded"),)
+
+
+def facts(cycles: int) -> RunFacts:
+    return RunFacts(
+        run_id="long-run",
+        tritonchaos_version="0.1.0",
+        scenario="failed-load",
+        seed=1,
+        started_utc="2026-01-01T00:00:00Z",
+        target={"target": "local", "triton_version": "2.51.0"},
+        target_skipped=(),
+        variants={"ident": "planted"},
+        uses_gpu=False,
+        unavailable={},
+        sample_count=3,
+        phases=(
+            PhaseFacts("baseline", Arm.CONTROL, "cycles", _CONTROL_CYCLES),
+            PhaseFacts("wrong", Arm.TREATMENT, "cycles", cycles),
+        ),
+        checks=tuple((name, {}) for name in CHECKS),
+    )
+
+
+def values(cycle: int) -> dict[str, int]:
+    """A plateau with a page up or down now and then, as of an allocator that is warm."""
+    noise = 4096 * ((cycle * 7919) % 23 == 0)
+    return {
+        "host_private_bytes": (4 << 20) + min(cycle, 40) * 4096 + noise,
+        "host_rss_bytes": (33 << 20) + min(cycle, 40) * 4096 + noise,
+        "server_fds": 53,
+        "server_threads": 24,
+    }
+
+
+def cycle_events(t_ns: int, cycle: int, phase: str, arm: Arm) -> list[Event]:
+    load, unload = (Position(phase, arm, cycle, "main", number) for number in range(2))
+    is_good, read = arm is Arm.CONTROL, values(cycle if arm is Arm.CONTROL else cycle + _CONTROL_CYCLES)
+    reply = Answer(200, b"", 1_300_000 + cycle % 977) if is_good else Answer(400, _REFUSED, 900_000 + cycle % 977)
+    index, ready = (_READY, 200) if is_good else (_GONE, 400)
+    times = (t_ns + 3_000_000, t_ns + 13_000_000 + cycle % 101, t_ns + 23_000_000 + cycle % 103)
+    window = {metric: (value,) * 3 for metric, value in read.items()}
+    spec, at = (_GOOD_LOAD if is_good else _LOAD), cycle * 350
+    state = {"state": index[0].state, "reason": index[0].reason}
+    return [
+        CycleStarted(t_ns, phase, arm, cycle, False),
+        StepFinished(load, t_ns, t_ns + reply.elapsed_ns, spec, reply, state, at, at + 200),
+        Probe(load, t_ns + 1_500_000, "ident", index, ready, ready, None, None),
+        StepFinished(
+            unload, t_ns + 1_600_000, t_ns + 2_400_000, _UNLOAD, Answer(200, b"", 800_000 + cycle % 877),
+            {"gone_after_ns": 500_000 + cycle % 313}, at + 200, at + 350,
+        ),
+        Probe(unload, t_ns + 2_500_000, "ident", _GONE, 400, 400, None, None),
+        SettleWindow(phase, arm, cycle, 1, times, window, frozenset(read)),
+        CycleFinished(t_ns + 23_200_000, phase, cycle),
+    ]  # fmt: skip
+
+
+def make(folder: Path, cycles: int) -> None:
+    with RunStore.create(folder, facts(cycles), "scenario: failed-load\n") as store:
+        store.record(ServerStarted(100_000_000, 1, 4711, "http://127.0.0.1:8000", 90_000_000))
+        store.record(Reading(110_000_000, "ready", None, values(0)))
+        t_ns = 120_000_000
+        for number in range(cycles):
+            phase, arm = ("baseline", Arm.CONTROL) if number < _CONTROL_CYCLES else ("wrong", Arm.TREATMENT)
+            cycle = number if number < _CONTROL_CYCLES else number - _CONTROL_CYCLES
+            for event in cycle_events(t_ns, cycle, phase, arm):
+                store.record(event)
+            if number % _COMMIT_EVERY == 0:
+                store.add_samples({m: [(t_ns, value)] for m, value in values(number).items()})
+                store.commit()
+            t_ns += 23_500_000
+        store.record(PhaseStopped(t_ns, "wrong", cycles - _CONTROL_CYCLES, "verdict"))
+        store.record(ServerStopped(t_ns + 50_000_000, "SIGTERM", 0, False, False, 44_000_000))
+        store.finish(interrupted=False)
+
+
+def measure(name: str, *arguments: str) -> None:
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", "tritonchaos", *arguments], capture_output=True, text=True)
+    took_s = time.monotonic() - began
+    # Of all children up to now; so the one that needs most is measured last.
+    most_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
+    print(f"{name}: exit code {done.returncode}, {took_s:.1f} s, at most {most_mb:.0f} MB", flush=True)
+    if done.returncode not in (0, 1, 3):
+        print(done.stderr[-2000:])
+
+
+def main(cycles: int, folder: Path) -> None:
+    if not (folder / "run.db").exists():
+        began = time.monotonic()
+        make(folder, cycles)
+        print(f"made {cycles} cycles in {time.monotonic() - began:.1f} s")
+    size = (folder / "run.db").stat().st_size
+    print(f"run.db: {size / cycles:.0f} bytes per cycle, {size / cycles / len(METRICS):.0f} per cycle and metric")
+    measure("judge", "judge", str(folder), "--json")
+    measure("report", "report", str(folder), "--report", "html,markdown")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))
