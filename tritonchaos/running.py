@@ -14,7 +14,7 @@ from typing import Final
 from tritonchaos import __version__, calibrated
 from tritonchaos.choosing import Chosen, choose, usable_target
 from tritonchaos.errors import RunBrokeOff, StoreError, TritonChaosError, UsageError
-from tritonchaos.judging import build_checkers, find_watch, judge_history
+from tritonchaos.judging import build_checkers, find_watch, judge_history, judge_with
 from tritonchaos.observations import Event, PhaseFacts, RunFacts, ServerStarted
 from tritonchaos.plugins import Reporter, Target, Watch, choose_reporters
 from tritonchaos.preflight import check_edits, check_shared_memory
@@ -22,7 +22,7 @@ from tritonchaos.recording import Order, record
 from tritonchaos.scenario import Scenario, TargetEntry
 from tritonchaos.scenario_engine import Interrupt
 from tritonchaos.schedule import Schedule, expand
-from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest
+from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest, prepare_folder
 from tritonchaos.summary import FinishedRun
 
 RUNS_FOLDER: Final = Path("tritonchaos-runs")
@@ -184,6 +184,26 @@ def judge_folder(folder: Path, reports: Sequence[str] = (), *, within_set: bool 
     reporters = choose_reporters(reports, within_set=within_set)
     finished = judge_history(open_history(folder))
     written = [path for reporter in reporters for path in _render(reporter, finished, folder)]
+    return Run(folder, finished, tuple(written))
+
+
+def judge_folder_with(folder: Path, checks: str, out: Path | None = None, reports: Sequence[str] = ()) -> Run:
+    """Judge a run directory by other checks than its own, which leaves the directory as it is.
+
+    Args:
+        checks: Names parted by commas, or a YAML list as in the scenario's `check`.
+        out: Where reports are written; must be empty or absent. None: nowhere.
+
+    Raises:
+        StoreError: It is not a run directory, cannot be read, or `out` has something in it.
+        UsageError, ScenarioError: There is no such check or reporter, or fields do not fit.
+    """
+    reporters = choose_reporters(reports)
+    finished = judge_with(open_history(folder), checks)
+    if out is None:
+        return Run(folder, finished)
+    prepare_folder(out)
+    written = [path for reporter in reporters for path in _render(reporter, finished, out)]
     return Run(folder, finished, tuple(written))
 
 

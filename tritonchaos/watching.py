@@ -12,6 +12,7 @@ from tritonchaos.plugins import Advice
 from tritonchaos.post_unload import OTHERS_USED, CycleReading, primary_metrics
 
 _JUDGED: Final = ("nvml_process_used_bytes", "nvml_device_used_bytes", "host_private_bytes")
+_TOTAL: Final = "nvml_device_used_bytes"
 _CONTEXT_CYCLES: Final = 2
 _INSTEAD: Final = ("host_rss_bytes", "host_private_bytes")  # the first is judged where the second cannot be read
 
@@ -68,6 +69,7 @@ class GrowthWatch:
         self._amplified = frozenset(amplified)
         self.loads: list[LoadsPerCycle] = []
         self._others: dict[str, _Others] = {}
+        self._totals: dict[str, tuple[int, int, int]] = {}  # start of the server, first and last treatment reading
         self.series: dict[str, JudgedSeries] = {}
         self.left_out: dict[Arm, LeftOut] = {}
         self.first_treatment: CycleReading | None = None
@@ -100,9 +102,16 @@ class GrowthWatch:
         return "load" if self.loads_in_words() else "cycle"
 
     def _see_others(self, reading: CycleReading) -> None:
+        if not reading.is_judged:
+            return
         for metric, value in reading.values.items():
-            if reading.is_judged and metric.partition("@")[0] == OTHERS_USED:
+            name = metric.partition("@")[0]
+            if name == OTHERS_USED:
                 self._others.setdefault(metric, _Others()).see(value, reading.start_number)
+            elif name == _TOTAL and reading.arm is Arm.TREATMENT:
+                start, first, _ = self._totals.get(metric, (0, 0, 0))
+                same = start == reading.start_number
+                self._totals[metric] = (reading.start_number, first if same else value, value)
 
     def _count_loads(self, reading: CycleReading) -> None:
         if not reading.is_judged:
@@ -146,11 +155,10 @@ class GrowthWatch:
         """
         name, at, uuid = metric.partition("@")
         others = self._others.get(f"{OTHERS_USED}{at}{uuid}")
-        if name != "nvml_device_used_bytes" or others is None or others.moved_bytes < quantum(metric):
+        if name != _TOTAL or others is None or others.moved_bytes < quantum(metric):
             return 0
-        values = self.series[metric].values(Arm.TREATMENT)
-        grown = values[-1] - values[0] if values else 0
-        return others.moved_bytes if grown < 10 * others.moved_bytes else 0
+        _, first, last = self._totals.get(metric, (0, 0, 0))
+        return others.moved_bytes if last - first < 10 * others.moved_bytes else 0
 
     def may_be_somebody_elses(self, metric: str) -> bool:
         """Say whether others on the GPU could explain it: whole-device bytes that do not decide."""
