@@ -9,7 +9,7 @@ from typing import Any
 from tritonchaos.errors import ExitCode
 from tritonchaos.observations import History, JsonValue, PhaseStopped
 from tritonchaos.plugins import CHECKERS, Checker, Watches
-from tritonchaos.scenario import build_plugin
+from tritonchaos.scenario import build_plugin, parse_checks
 from tritonchaos.summary import FinishedRun, finish
 from tritonchaos.verdict import Assessment, Check, Finding, Status, Verdict, judge
 
@@ -47,6 +47,25 @@ def judge_history(history: History) -> FinishedRun:
     if history.interrupted and exit_code is not ExitCode.FINDINGS:
         exit_code = ExitCode.INTERRUPTED
     return finish(history, verdict, exit_code)
+
+
+def judge_with(history: History, checks: str) -> FinishedRun:
+    """Judge a run by other checks than its own; its notes say so.
+
+    Args:
+        checks: Names parted by commas, or a YAML list as in the scenario's `check`.
+
+    Raises:
+        UsageError, ScenarioError: There is no such check, or its fields do not fit.
+    """
+    chosen = parse_checks(checks, history.facts.checks)
+    finished = judge_history(replace(history, facts=replace(history.facts, checks=chosen)))
+    own, now = (", ".join(name for name, _ in checks) or "none" for checks in (history.facts.checks, chosen))
+    note = f"judged by other checks than the run's own: {now} in place of {own}"
+    if own == now:
+        note = f"judged by checks with other fields than the run's own: {now}"
+    results = dict(finished.results)
+    return replace(finished, results={**results, "notes": [*results["notes"], note]})
 
 
 def mark_cut_short(verdict: Verdict, history: History) -> Verdict:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from tritonchaos.plugins.checkers import Advice, Checker, Watch, Watches
 from tritonchaos.plugins.container_targets import (
+    ContainerFaults,
     HasEndFacts,
+    HasFaults,
     HasNotes,
     HasOwnFolders,
+    HasRunLine,
     HasScratch,
     Limited,
     Networked,
@@ -61,12 +64,15 @@ __all__ = [
     "Contract",
     "FAMILIES",
     "Group",
+    "ContainerFaults",
+    "HasFaults",
     "HasAbilities",
     "Place",
     "Pausable",
     "OwnFolders",
     "Networked",
     "Limited",
+    "HasRunLine",
     "HasScratch",
     "HasOwnFolders",
     "HasNotes",

@@ -64,8 +64,8 @@ def _named_readings(history: History) -> list[dict[str, Any]]:
 def _phases(history: History, readings: Sequence[CycleReading]) -> list[dict[str, Any]]:
     """One entry for each phase with cycles, and for each arm of it; warm-up cycles are left out.
 
-    Each series has one value per cycle, None where the metric was not read, shape [cycles]. Latencies
-    of steps with `record`, in nanoseconds, are there only where a step has it.
+    Each series has one value per cycle, None where the metric was not read, shape [cycles]. Latencies of steps with
+    `record`, in nanoseconds, are there only where a step has it, and the loads of each cycle only with `amplify`.
     """
     measured = [reading for reading in readings if not reading.is_warm_up]
     metrics = sorted({metric for reading in measured for metric in reading.values})
@@ -77,7 +77,14 @@ def _phases(history: History, readings: Sequence[CycleReading]) -> list[dict[str
         for arm in (phase.arm,) if phase.arm else (Arm.CONTROL, Arm.TREATMENT):
             cycles = [r for r in measured if (r.phase, r.arm) == (phase.name, arm)]
             series = {metric: [cycle.values.get(metric) for cycle in cycles] for metric in metrics}
-            entry = {"phase": phase.name, "arm": arm.value, "cycles": len(cycles), "post_unload": series}
+            entry: dict[str, Any] = {
+                "phase": phase.name,
+                "arm": arm.value,
+                "cycles": len(cycles),
+                "post_unload": series,
+            }
+            if phase.amplify:
+                entry["loads"] = [cycle.loads for cycle in cycles]
             if latencies:
                 entry["latency"] = {name: [cycle.latencies.get(name) for cycle in cycles] for name in latencies}
             entries.append(entry)
