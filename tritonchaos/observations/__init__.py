@@ -23,6 +23,7 @@ from tritonchaos.observations.events import (
     StepFinished,
     TrafficSummary,
 )
+from tritonchaos.observations.following import Follower
 from tritonchaos.observations.history import History, PhaseFacts, RunFacts
 from tritonchaos.observations.replies import Answer, Arm, Expectation, JsonValue, NoAnswer, Position, Reply, StepSpec
 
@@ -35,6 +36,7 @@ __all__ = [
     "EventT",
     "Evidence",
     "Expectation",
+    "Follower",
     "History",
     "JsonValue",
     "Left",
