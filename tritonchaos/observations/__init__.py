@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonchaos.observations.cycle_readings import CycleReading, PackedReadings, pick
 from tritonchaos.observations.events import (
     CycleFinished,
     CycleStarted,
@@ -31,6 +32,7 @@ __all__ = [
     "Answer",
     "Arm",
     "CycleFinished",
+    "CycleReading",
     "CycleStarted",
     "Event",
     "EventT",
@@ -44,6 +46,7 @@ __all__ = [
     "ModelState",
     "NoAnswer",
     "Note",
+    "PackedReadings",
     "PhaseFacts",
     "PhaseSkipped",
     "PhaseStopped",
@@ -59,4 +62,5 @@ __all__ = [
     "StepFinished",
     "StepSpec",
     "TrafficSummary",
+    "pick",
 ]
