@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.builders import CONTROL, TREATMENT, failed_load, make_facts, make_position, make_step, run
+from tests.builders import CONTROL, TREATMENT, failed_load, make_facts, make_position, make_step, no_answer, run
 from tritonchaos.observations import Event, Expectation, StepFinished, StepSpec
 from tritonchaos.repository import ModelRepository
 from tritonchaos.store import RunStore
@@ -48,12 +48,10 @@ def leaking_events(treatment: int = 20, per_cycle: int = MIB) -> list[Event]:
     return builder.phase("wrong", TREATMENT, HOST, levels, **failed_load()).stop().events
 
 
-def hanging_events() -> list[Event]:
+def hanging_events(deadline_s: float = 8.0) -> list[Event]:
     """One good cycle, an edit, and a load without an answer."""
-    from tests.builders import no_answer
-
     builder = run().start({HOST: 100 * MIB}).phase("baseline", CONTROL, HOST, [100 * MIB])
-    hung = make_step(reply=no_answer(), position=make_position("wrong", cycle=0), deadline_s=8.0)
+    hung = make_step(reply=no_answer(), position=make_position("wrong", cycle=0), deadline_s=deadline_s)
     return builder.add(edit_step(set={"output[0].data_type": "TYPE_INT32"}), hung).stop().events
 
 

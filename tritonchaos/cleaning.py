@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonchaos.containers.leftovers import ON_ENGINE, find_left, remove_left
 from tritonchaos.errors import StoreError
 from tritonchaos.processes import end, is_running, remove_shared_memory, shared_memory, stubs_below
 from tritonchaos.store import read_remembered, running_pid
@@ -18,8 +19,9 @@ class Leftover:
     """One thing that a run left behind.
 
     Attributes:
-        kind: "process", "shm", "scratch", or "model": put into the repository of a server that is not ours.
-        what: Process id, shared memory name or folder.
+        kind: "process", "shm", "scratch", "model" (put into the repository of a server that is not ours), or
+            "container", "network", "volume" of a container engine.
+        what: Process id, shared memory name, folder, or the engine's id.
         start_ticks: Of a process; it is only ended if this still matches, since process ids are used again.
     """
 
@@ -27,11 +29,14 @@ class Leftover:
     kind: str
     what: str
     start_ticks: int = 0
+    name: str = ""
 
 
 def find_leftovers(runs_folder: Path) -> list[Leftover]:
     """List what runs below a folder left behind; runs whose tritonchaos is still alive are passed over."""
-    return [leftover for folder in _run_folders(runs_folder) for leftover in _of_run(folder)]
+    # Containers first: what else is left is mounted into them.
+    left = [Leftover(one.run, one.kind, one.id, name=one.name) for one in find_left()]
+    return left + [leftover for folder in _run_folders(runs_folder) for leftover in _of_run(folder)]
 
 
 def _run_folders(runs_folder: Path) -> Iterator[Path]:
@@ -69,10 +74,12 @@ def _of_run(folder: Path) -> Iterator[Leftover]:
 
 
 def remove(leftover: Leftover) -> None:
-    """End the process, remove the shared memory or the folder."""
+    """End the process, remove the shared memory, the folder, or what is on the engine."""
     if leftover.kind == "process":
         end(int(leftover.what), leftover.start_ticks, signal.SIGKILL)
     elif leftover.kind == "shm":
         remove_shared_memory(leftover.what)
+    elif leftover.kind in ON_ENGINE:
+        remove_left(leftover.kind, leftover.what)
     else:
         shutil.rmtree(leftover.what, ignore_errors=True)

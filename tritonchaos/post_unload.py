@@ -28,6 +28,8 @@ RECORD: Final = "record"
 # Under which what they collect is kept (see `History.followed`).
 CYCLES: Final = "cycle_readings"
 BASELINES: Final = "baselines"
+# Used on a GPU by others than the server, as far as the driver tells.
+OTHERS_USED: Final = "nvml_others_used_bytes"
 
 FLAT_AT_LEAST: Final = 4
 _FLAT_LAST: Final = 3
@@ -68,7 +70,7 @@ def primary_metrics(uses_gpu: bool, available: Collection[str]) -> tuple[str, ..
 
 
 def may_be_somebody_elses(metric: str, available: Collection[str]) -> bool:
-    """Say whether a metric is of a whole GPU while the server's own memory there is known.
+    """Say whether a metric is of others, or of a whole GPU while the server's own memory there is known.
 
     What other programs take and give back must then not lengthen the server's settle windows.
 
@@ -76,6 +78,8 @@ def may_be_somebody_elses(metric: str, available: Collection[str]) -> bool:
         available: Names of the metrics that were read with it.
     """
     name, at, uuid = metric.partition("@")
+    if name == OTHERS_USED:
+        return True
     return name == "nvml_device_used_bytes" and f"nvml_process_used_bytes{at}{uuid}" in available
 
 

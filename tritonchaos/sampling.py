@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from tritonchaos.errors import SamplerError
 from tritonchaos.plugins import Group, HasCapacities, Sampler, SampleScope
-from tritonchaos.post_unload import Channel, channel, has_settled, settle_quantum
+from tritonchaos.post_unload import Channel, channel, has_settled, may_be_somebody_elses, settle_quantum
 
 Deliver: TypeAlias = Callable[[Mapping[str, Sequence[tuple[int, int]]]], None]
 
@@ -321,7 +321,12 @@ class _Window:
         if len(self._readings) < self._count:
             return False
         last = self._readings[-self._count :]
-        present = {metric for reading in last for metric in reading if governs_settling(metric)}
+        present = {
+            metric
+            for reading in last
+            for metric in reading
+            if governs_settling(metric) and not may_be_somebody_elses(metric, reading)
+        }
         return all(self._is_settled(metric, last) for metric in present)
 
     def result(self) -> Settled:

@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tritonchaos.growth import Growth, JudgedSeries
+from tritonchaos.growth import Growth, JudgedSeries, quantum
 from tritonchaos.observations import Arm
 from tritonchaos.plugins import Advice
-from tritonchaos.post_unload import CycleReading, primary_metrics
+from tritonchaos.post_unload import OTHERS_USED, CycleReading, primary_metrics
 
 _JUDGED: Final = ("nvml_process_used_bytes", "nvml_device_used_bytes", "host_private_bytes")
+_TOTAL: Final = "nvml_device_used_bytes"
+_CONTEXT_CYCLES: Final = 2
 _INSTEAD: Final = ("host_rss_bytes", "host_private_bytes")  # the first is judged where the second cannot be read
 
 
@@ -32,6 +34,26 @@ class LoadsPerCycle:
     cycles: int = 0
 
 
+@dataclass(slots=True)
+class _Others:
+    """What others used on a GPU over the judged cycles; in the first of each start a context may still be made."""
+
+    start_number: int = 0
+    cycles: int = 0
+    least: int = 0
+    most: int = 0
+    moved_bytes: int = 0
+
+    def see(self, value: int, start_number: int) -> None:
+        if start_number != self.start_number:
+            self.start_number, self.cycles = start_number, 0
+        self.cycles += 1
+        if self.cycles <= _CONTEXT_CYCLES:
+            self.least = self.most = value
+        self.least, self.most = min(self.least, value), max(self.most, value)
+        self.moved_bytes = max(self.moved_bytes, self.most - self.least)
+
+
 class GrowthWatch:
     """The stopping rule: enough when a judged metric leaks, or when all deciding metrics are stable.
 
@@ -46,6 +68,8 @@ class GrowthWatch:
         self._asked = tuple(metrics)
         self._amplified = frozenset(amplified)
         self.loads: list[LoadsPerCycle] = []
+        self._others: dict[str, _Others] = {}
+        self._totals: dict[str, tuple[int, int, int]] = {}  # start of the server, first and last treatment reading
         self.series: dict[str, JudgedSeries] = {}
         self.left_out: dict[Arm, LeftOut] = {}
         self.first_treatment: CycleReading | None = None
@@ -58,6 +82,7 @@ class GrowthWatch:
             self.first_treatment = reading
         for metric in self._judged_metrics(reading):
             self.series.setdefault(metric, JudgedSeries(metric, amplified=bool(self._amplified)))
+        self._see_others(reading)
         is_amplified = reading.phase in self._amplified
         if is_amplified:
             self._count_loads(reading)
@@ -75,6 +100,18 @@ class GrowthWatch:
     def unit(self) -> str:
         """What rates are stated per: "load" where cycles repeated their loads, else "cycle"."""
         return "load" if self.loads_in_words() else "cycle"
+
+    def _see_others(self, reading: CycleReading) -> None:
+        if not reading.is_judged:
+            return
+        for metric, value in reading.values.items():
+            name = metric.partition("@")[0]
+            if name == OTHERS_USED:
+                self._others.setdefault(metric, _Others()).see(value, reading.start_number)
+            elif name == _TOTAL and reading.arm is Arm.TREATMENT:
+                start, first, _ = self._totals.get(metric, (0, 0, 0))
+                same = start == reading.start_number
+                self._totals[metric] = (reading.start_number, first if same else value, value)
 
     def _count_loads(self, reading: CycleReading) -> None:
         if not reading.is_judged:
@@ -108,7 +145,20 @@ class GrowthWatch:
 
     def is_leak(self, metric: str) -> bool:
         """Say whether a metric leaks, and it is the server that it speaks of."""
-        return self.series[metric].latest.verdict is Growth.LEAK and not self.may_be_somebody_elses(metric)
+        is_leak = self.series[metric].latest.verdict is Growth.LEAK
+        return is_leak and not self.may_be_somebody_elses(metric) and not self.noise_bytes(metric)
+
+    def noise_bytes(self, metric: str) -> int:
+        """How far what others use on the GPU moved over the judged cycles, where that spoils this metric; else 0.
+
+        Only totals of a device are spoilt, and no growth that is ten times as large.
+        """
+        name, at, uuid = metric.partition("@")
+        others = self._others.get(f"{OTHERS_USED}{at}{uuid}")
+        if name != _TOTAL or others is None or others.moved_bytes < quantum(metric):
+            return 0
+        _, first, last = self._totals.get(metric, (0, 0, 0))
+        return others.moved_bytes if last - first < 10 * others.moved_bytes else 0
 
     def may_be_somebody_elses(self, metric: str) -> bool:
         """Say whether others on the GPU could explain it: whole-device bytes that do not decide."""
@@ -116,7 +166,9 @@ class GrowthWatch:
 
     def _all_stable(self) -> bool:
         deciding = self.deciding
-        return bool(deciding) and all(self.series[m].latest.verdict is Growth.STABLE for m in deciding)
+        return bool(deciding) and all(
+            self.series[m].latest.verdict is Growth.STABLE and not self.noise_bytes(m) for m in deciding
+        )
 
     def _judged_metrics(self, reading: CycleReading) -> list[str]:
         wanted = self._asked or _JUDGED

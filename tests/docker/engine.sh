@@ -16,7 +16,9 @@ readonly BASE_IMAGE="tritonchaos/debian:$SUITE"
 readonly CPU_IMAGE=tritonchaos/tritonserver-cpu:2.51
 # What both Dockerfiles would fetch, so that building them needs no network.
 readonly PACKAGES=python3,libpython3.11,python3-numpy,gcc,g++,libc6-dev,libjemalloc2,libgoogle-perftools4
-readonly START_DEADLINE_S=60 STOP_DEADLINE_S=60
+readonly START_DEADLINE_S=60 START_ATTEMPTS=3 STOP_DEADLINE_S=60
+# A path of a socket has 107 characters at most, containerd's 104, and it adds up to 38.
+readonly LONGEST_FOLDER=64
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 readonly root
 
@@ -37,7 +39,10 @@ bridge_name() { echo "tc$(printf '%s' "$folder" | cksum | cut -d' ' -f1)"; }
 
 answers() { docker version --format '{{.Server.Version}}' 2>/dev/null; }
 
-is_running() { [ -s "$folder/dockerd.pid" ] && kill -0 "$(cat "$folder/dockerd.pid")" 2>/dev/null; }
+# One that has ended, but was not waited for yet, does not live.
+lives() { grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null; }
+
+is_running() { [ -s "$folder/dockerd.pid" ] && lives "$(cat "$folder/dockerd.pid")"; }
 
 # --- start -----------------------------------------------------------------------------------------------------------
 
@@ -47,6 +52,7 @@ check_machine() {
     for program in dockerd docker containerd runc docker-init docker-proxy ip; do
         command -v "$program" >/dev/null || cannot_run "no program $program (Debian: apt-get install docker.io iproute2)"
     done
+    [ "${#folder}" -le "$LONGEST_FOLDER" ] || cannot_run "$folder has more than $LONGEST_FOLDER characters, too long for sockets"
     grep -q cgroup /proc/mounts || cannot_run "no cgroup file system is mounted"
 }
 
@@ -85,6 +91,17 @@ start() {
     # A user of the group docker must reach the socket in it.
     chmod 711 "$folder"
     make_bridge
+    local attempt
+    for attempt in $(seq "$START_ATTEMPTS"); do
+        # dockerd gives up when a busy machine starts its containerd slowly.
+        start_once && return
+        say "attempt $attempt of $START_ATTEMPTS to start dockerd failed"
+    done
+    delete_bridge
+    cannot_run "dockerd does not come up; the last lines of $folder/dockerd.log are above"
+}
+
+start_once() {
     local group=root
     getent group docker >/dev/null && group=docker
     # Published ports of 127.0.0.1 go through docker-proxy, and nothing else is wanted: no rule of iptables is needed.
@@ -106,13 +123,12 @@ wait_until_it_answers() {
             say "Docker $(answers), $(docker info --format '{{.Driver}}, cgroup version {{.CgroupVersion}}' 2>/dev/null), $DOCKER_HOST"
             return
         fi
-        kill -0 "$pid" 2>/dev/null || break
+        lives "$pid" || break
         sleep 0.2
     done
     tail -n 5 "$folder/dockerd.log" >&2
-    kill -0 "$pid" 2>/dev/null && kill -KILL "$pid"
-    delete_bridge
-    cannot_run "dockerd did not come up in $START_DEADLINE_S s; its last lines are above"
+    ! lives "$pid" || kill -KILL "$pid"
+    return 1
 }
 
 # --- images ----------------------------------------------------------------------------------------------------------
@@ -162,10 +178,10 @@ stop() {
         pid="$(cat "$folder/dockerd.pid")"
         kill -TERM "$pid"
         for waited in $(seq $((STOP_DEADLINE_S * 5))); do
-            kill -0 "$pid" 2>/dev/null || break
+            lives "$pid" || break
             sleep 0.2
         done
-        if kill -0 "$pid" 2>/dev/null; then
+        if lives "$pid"; then
             say "dockerd did not end in $STOP_DEADLINE_S s and is killed"
             kill -KILL "$pid"
         fi

@@ -54,6 +54,7 @@ def test_a_leak_of_2_kib_per_load_is_found_and_judged_offline_at_the_same_cycle(
     assert (judged.returncode, called.results) == (1, live)
     # The run stopped at its verdict: the last treatment cycle is the one at which it was reached.
     treatment = next(p for p in live["phases"] if p["arm"] == "treatment")
+    assert sorted(set(treatment["loads"]))[:3] == [1, 2, 4]
     growth = next(a for a in live["assessments"] if a["metric"] == leak["metric"])
     assert growth["cycles_used"] == treatment["cycles"]
 

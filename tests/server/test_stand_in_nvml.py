@@ -109,6 +109,7 @@ def test_the_clean_twin_passes_beside_a_co_tenant_that_comes_and_goes_and_is_nam
     assert called.exit_code == 0, called.shown()
     assert called.results["findings"] == []
     assert assessment(called, "memory_growth", PROCESS)["status"] == "pass"
+    assert assessment(called, "memory_growth", DEVICE)["reason"].startswith("NOISY: what others use on this GPU moved")
     assert NOTE in called.results["notes"]
     [note] = [note for note in called.results["notes"] if f"pid {neighbour.pid} " in note]
     assert note.startswith(f"{B} is not idle")

@@ -58,6 +58,7 @@ def test_used_and_reserved_are_apart_and_processes_are_counted_in_pages(tmp_path
             "nvml_device_used_bytes": 6 * MIB,
             "nvml_device_reserved_bytes": 300 * MIB,
             "nvml_process_used_bytes": 2 * MIB,
+            "nvml_others_used_bytes": 4 * MIB,
         },
         "notes": [NOTE],
         "capacities": {"nvml_device_used_bytes": 16 * GIB},
@@ -122,7 +123,7 @@ def test_gpus_are_matched_by_uuid(tmp_path: Path, server, visible, expected) -> 
 
     named = "nvml_process_used_bytes" if len(expected) == 1 else f"nvml_process_used_bytes@{B}"
     assert shown[named] == 8 * MIB
-    assert len(shown) == 3 * len(expected)
+    assert len(shown) == 4 * len(expected)
     assert shown.get(f"nvml_process_used_bytes@{A}", 0) == 0
 
 
@@ -175,7 +176,7 @@ def test_an_old_driver_counts_reserved_as_used_and_says_so(tmp_path: Path, serve
 
 def test_a_lost_gpu_has_a_reason_and_no_numbers_and_the_other_is_read(tmp_path: Path, server) -> None:
     machine = StandIn(tmp_path, f"gpu uuid={A} lost_after=1", f"gpu uuid={B}")
-    assert len(read(machine, server.pid)["read"]) == 6
+    assert len(read(machine, server.pid)["read"]) == 8
 
     machine.take(server.pid, MIB, gpu=1)
     shown = read(machine, server.pid, UUIDS=f"{A} {B}")

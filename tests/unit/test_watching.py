@@ -106,3 +106,66 @@ def test_both_arms_of_a_pair_are_counted_at_the_number_of_loads_that_they_had() 
         advice += [watch.see(reading) for reading in readings(cycle_of(loads, number, 10**8, arm=arm))]
     asked = [number for number, one in enumerate(advice) if one is Advice.DOUBLE_LOADS]
     assert asked and asked[-1] == 31
+
+
+# --- somebody else on the GPU --------------------------------------------------------------------
+
+TOTAL, OTHERS = "nvml_device_used_bytes", "nvml_others_used_bytes"
+
+
+def beside(others: list[int], own: list[int], *, own_is_known: bool) -> list[Event]:
+    """Cycles in which the device's total is what others and the server use."""
+    events: list[Event] = []
+    for number, (other, used) in enumerate(zip(others, own, strict=True)):
+        values = {TOTAL: other + used, OTHERS: other} | ({DEVICE: used} if own_is_known else {})
+        events += make_cycle(values, cycle=number)
+    return events
+
+
+FLAT, GROWING = [10**9] * 80, [10**9 + number * PAGE for number in range(80)]
+COMING_AND_GOING = [400 * MIB + number % 7 * 96 * MIB for number in range(80)]
+
+
+def verdicts(events: list[Event]) -> dict[str | None, tuple[Status, bool, str]]:
+    assessments = MemoryGrowth().check(make_history(events, uses_gpu=True))
+    return {one.metric: (one.status, one.counts, one.reason) for one in assessments}
+
+
+@pytest.mark.parametrize(("own", "status"), [(FLAT, Status.PASS), (GROWING, Status.FAIL)])
+def test_a_co_tenant_makes_the_total_noisy_and_the_server_is_judged_by_its_own_memory(
+    own: list[int], status: Status
+) -> None:
+    found = verdicts(beside(COMING_AND_GOING, own, own_is_known=True))
+    assert found[DEVICE][0] is status
+    assert found[TOTAL][:2] == (Status.UNKNOWN, False)
+    assert found[TOTAL][2].startswith("NOISY: what others use on this GPU moved by 576 MiB")
+
+
+@pytest.mark.parametrize("own", [FLAT, GROWING])
+def test_where_only_the_total_is_known_a_co_tenant_leaves_it_open(own: list[int]) -> None:
+    found = verdicts(beside(COMING_AND_GOING, own, own_is_known=False))
+    assert found[TOTAL][:2] == (Status.UNKNOWN, True)
+    assert "NOISY" in found[TOTAL][2]
+
+
+@pytest.mark.parametrize(("own", "status"), [(FLAT, Status.PASS), (GROWING, Status.FAIL)])
+def test_a_neighbour_that_stays_as_it_is_spoils_nothing(own: list[int], status: Status) -> None:
+    still = [400 * MIB] * 80
+    assert verdicts(beside(still, own, own_is_known=False))[TOTAL][0] is status
+
+
+def test_a_context_that_is_made_in_the_first_cycles_is_nobody_else() -> None:
+    first = [400 * MIB] + [420 * MIB] * 79
+    assert verdicts(beside(first, FLAT, own_is_known=False))[TOTAL][0] is Status.PASS
+
+
+def test_growth_that_is_ten_times_what_others_moved_is_still_a_leak() -> None:
+    others = [400 * MIB] * 40 + [402 * MIB] * 40
+    assert verdicts(beside(others, GROWING, own_is_known=False))[TOTAL][0] is Status.FAIL
+
+
+def test_a_run_does_not_stop_at_growth_that_a_neighbour_may_explain() -> None:
+    watch = GrowthWatch(uses_gpu=True)
+    advice = [watch.see(one) for one in readings(beside(COMING_AND_GOING, GROWING, own_is_known=False))]
+    assert set(advice) == {Advice.GO_ON}
+    assert not watch.has_leak

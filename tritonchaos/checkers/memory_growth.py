@@ -83,6 +83,10 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
         counts=metric in watch.deciding,
         per=watch.unit,
     )
+    noise = watch.noise_bytes(metric)
+    if noise:
+        moved = f"NOISY: what others use on this GPU moved by {format_bytes(noise)}; its total says nothing"
+        return replace(_with(assessment, Status.UNKNOWN, moved), verdict=Growth.INCONCLUSIVE.value, rule="")
     if state.verdict is Growth.LEAK:
         return _leak(assessment, watch, metric, history)
     control = watch.series[metric].control_state()

@@ -85,7 +85,7 @@ def _crash(history: History, event: ServerExited) -> Finding:
     return Finding(
         kind="crash",
         checker=_NAME,
-        title=f"tritonserver {_ended(event.exit_code)}{during}",
+        title=f"tritonserver {_ended(event.exit_code)}{_why(history, event.position)}{during}",
         step=step.spec.label() if step else None,
         position=event.position,
         evidence=_crash_evidence(history, event.position),
@@ -98,6 +98,13 @@ def _ended(exit_code: int | None) -> str:
     if name:
         return f"died of {name}"
     return "ended unasked" if exit_code is None else f"ended unasked with exit status {exit_code}"
+
+
+def _why(history: History, position: Position | None) -> str:
+    """What the container engine said of the end."""
+    kept = [event for event in history.of(Evidence) if event.kind == "crash" and event.position == position]
+    is_oom = bool(kept) and kept[-1].facts.get("oom_killed") == "yes"
+    return " at the container's memory limit" if is_oom else ""
 
 
 def _step_at(history: History, position: Position | None) -> StepFinished | None:

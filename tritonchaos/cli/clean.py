@@ -19,7 +19,7 @@ def clean_command(
     dry_run: Annotated[bool, _DRY] = False,
     yes: Annotated[bool, _YES] = False,
 ) -> None:
-    """List, then remove what killed runs left: processes, shared memory, scratch folders. Records are kept.
+    """List, then remove what killed runs left: processes, containers, shared memory, scratch folders. Records are kept.
 
     On a terminal it asks before it removes.
     """
@@ -27,7 +27,7 @@ def clean_command(
 
     leftovers = find_leftovers(runs)
     for leftover in leftovers:
-        typer.echo(f"{leftover.kind} {leftover.what} (run {leftover.run})")
+        typer.echo(f"{leftover.kind} {leftover.name or leftover.what} (run {leftover.run})")
     if not leftovers:
         typer.echo("nothing was left behind")
         return

@@ -134,12 +134,17 @@ class RunState:
         word: str = state.verdict.value
         if word == "LEAK":
             low, high = state.interval or (state.bytes_per_cycle, state.bytes_per_cycle)
-            return f"LEAK of {format_bytes(state.bytes_per_cycle or 0)} per cycle ({_range(low, high)})"
+            return f"LEAK of {format_bytes(state.bytes_per_cycle or 0)} per {self._unit} ({_range(low, high)})"
         limit = state.excluded_bytes_per_cycle if word == "STABLE" else self._excluded(metric)
         if limit is not None and (state.bytes_per_cycle or 0.0) > limit:
             limit = None  # it grows by more than that
-        reached = "" if limit is None else f", a leak of {format_bytes(limit)} per cycle would show"
+        reached = "" if limit is None else f", a leak of {format_bytes(limit)} per {self._unit} would show"
         return f"{word}{reached}" + (f"; {state.reason}" if state.reason else "")
+
+    @property
+    def _unit(self) -> str:
+        unit: str = getattr(self._watch, "unit", "cycle")
+        return unit
 
     def _excluded(self, metric: str) -> float | None:
         """Computed at most once per cycle, and only when it is looked at."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tritonchaos.plugins.checkers import Advice, Checker, Follows, Watch, Watches
 from tritonchaos.plugins.container_targets import (
+    ContainerFaults,
     HasEndFacts,
+    HasFaults,
     HasNotes,
     HasOwnFolders,
     HasScratch,
@@ -62,6 +64,8 @@ __all__ = [
     "FAMILIES",
     "Follows",
     "Group",
+    "ContainerFaults",
+    "HasFaults",
     "HasAbilities",
     "Place",
     "Pausable",

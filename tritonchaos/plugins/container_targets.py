@@ -86,3 +86,20 @@ class HasScratch(Protocol):
 
     def free_scratch(self) -> None:
         """Give back what `fill_scratch` took; harmless if nothing was."""
+
+
+@runtime_checkable
+class ContainerFaults(Pausable, Limited, Networked, HasScratch, Protocol):
+    """All of these: what steps that break a container ask for."""
+
+
+@runtime_checkable
+class HasFaults(Protocol):
+    """A target whose server runs in a container that can be broken."""
+
+    def faults(self) -> ContainerFaults:
+        """What may be done to it while the server runs.
+
+        Raises:
+            TargetError: It does not run.
+        """

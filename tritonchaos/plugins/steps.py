@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tritonchaos.repository import ModelRepository
     from tritonchaos.templates import ServedModel
 
+from tritonchaos.plugins.container_targets import ContainerFaults
 from tritonchaos.plugins.naming import Contract, Named
 from tritonchaos.plugins.targets import ServerSettings
 
@@ -31,6 +32,9 @@ class ServerControl(Protocol):
 
         A server that ends of it within the deadline has been stopped by us: that is no crash.
         """
+
+    def faults(self) -> ContainerFaults:
+        """Faults of the server's container; only for steps whose `needs` say so."""
 
     def trim(self, deadline_s: float) -> str:
         """Make the server give back what its allocators keep; return why it was not done, "" if it was."""

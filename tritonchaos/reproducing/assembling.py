@@ -9,7 +9,19 @@ from pathlib import Path
 from typing import Any, Final
 
 _FOLDER: Final = Path(__file__).resolve().parent / "program"
-_PARTS: Final = ("calls", "gpu", "readings", "server", "inference", "expecting", "steps", "sizes", "judging", "main")
+_PARTS: Final = (
+    "calls",
+    "gpu",
+    "readings",
+    "server",
+    "building",
+    "inference",
+    "expecting",
+    "steps",
+    "sizes",
+    "judging",
+    "main",
+)
 _PACKAGE: Final = "tritonchaos."
 _WIDTH: Final = 116
 

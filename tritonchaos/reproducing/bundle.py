@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import secrets
 import shutil
 import tarfile
@@ -31,11 +30,13 @@ from tritonchaos.reproducing.model_files import ModelFiles, Wishes
 from tritonchaos.reproducing.program.server import CC_LINE
 from tritonchaos.reproducing.recipe import FORMAT_VERSION, make_recipe, secret_values
 from tritonchaos.reproducing.recorded import Recorded, choose_finding, read_recorded
+from tritonchaos.reproducing.shell_script import shell_script
 from tritonchaos.units import MIB
 from tritonchaos.verdict import Finding
 
 MANIFEST: Final = "manifest.json"
 PROGRAM: Final = "repro.py"
+SCRIPT: Final = "repro.sh"
 _LOG_START_BYTES: Final = 1 * MIB
 _LOG_END_BYTES: Final = 3 * MIB
 _PLANTED: Final = Path(__file__).resolve().parents[1] / "planted"
@@ -138,6 +139,8 @@ def _contents(recorded: Recorded, finding: Finding, redactor: Redactor, wishes: 
     files |= {f"models/{path}": body for path, body in models.files.items()}
     files |= {f"models/{path}/": b"" for path in models.empty_folders}
     files |= models.scripts
+    script = shell_script(recipe)
+    files |= {SCRIPT: script.encode()} if script is not None else {}
     files |= _planted_sources() if recipe["planted"] else {}
     files["README.md"] = _readme(recorded, recipe, models).encode()
     files["REDACTED.md"] = _redacted(redactor, models, wishes).encode()
@@ -242,7 +245,9 @@ def _write_folder(out: Path, files: Mapping[str, bytes]) -> None:
             (place if path.endswith("/") else place.parent).mkdir(parents=True, exist_ok=True)
             if not path.endswith("/"):
                 place.write_bytes(body)
-        os.chmod(aside / PROGRAM, 0o755)  # noqa: PTH101
+        for name in (PROGRAM, SCRIPT):
+            if (aside / name).exists():
+                (aside / name).chmod(0o755)
         aside.rename(out)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -255,7 +260,7 @@ def _packed(name: str, files: Mapping[str, bytes]) -> bytes:
         for path, body in files.items():
             member = tarfile.TarInfo(f"{name}/{path}".rstrip("/"))
             member.type = tarfile.DIRTYPE if path.endswith("/") else tarfile.REGTYPE
-            member.mode = 0o755 if path.endswith("/") or path == PROGRAM else 0o644
+            member.mode = 0o755 if path.endswith("/") or path in (PROGRAM, SCRIPT) else 0o644
             member.size = len(body)
             tar.addfile(member, io.BytesIO(body))
     packed = io.BytesIO()

@@ -21,17 +21,23 @@ from tritonchaos.verdict import Finding
 _EVIDENCE_LINES: Final = 40
 _CONFIG_LINES: Final = 120
 _HARMLESS: Final = re.compile(r"-?[\w.]+(?: [\w.,]+)*|")
+# Facts of the target that a reader of an issue asks for.
+_FACTS: Final = frozenset(
+    {
+        "target",
+        "image",
+        "image_id",
+        "image_digest",
+        "engine",
+        "server_origin",
+        "server_command",
+        "machine",
+        "kernel",
+        "cpu_count",
+    }
+)
 _ROWS: Final = 24
 _REPLY_CHARACTERS: Final = 240
-_VERSIONS: Final = (
-    "triton_version",
-    "image",
-    "image_digest",
-    "server_origin",
-    "tensorrt_version",
-    "driver_version",
-    "cuda_version",
-)
 _CODES: Final = "exit code 1: reproduced, 0: not reproduced, 3: cannot tell"
 
 
@@ -39,9 +45,9 @@ def docker_line(recorded: Recorded, uses_gpu: bool) -> str:
     """The command that runs repro.py inside the official image, client and server in one container."""
     facts = recorded.finished.history.facts.target
     image = facts.get("image", "")
-    digest = facts.get("image_digest", "") or facts.get("digest", "")
-    if image and digest and "@" not in image:
-        image = f"{image}@{digest.rpartition('@')[2]}"
+    digest = facts.get("image_digest", "")
+    if image and "@" not in image and digest.startswith("sha256:"):
+        image = f"{image}@{digest}"
     gpus = "--gpus all " if uses_gpu else ""
     return (
         f'docker run --rm --init {gpus}--network none --shm-size 1g --user "$(id -u):$(id -g)" '
@@ -53,7 +59,13 @@ def image_sentence(recorded: Recorded) -> str:
     """Say which image the docker line means."""
     facts = recorded.finished.history.facts.target
     if facts.get("image"):
-        return "IMAGE is the image of the recorded run, by its digest."
+        digest = facts.get("image_digest", "")
+        how = (
+            "by its digest"
+            if "@" in facts["image"] or digest.startswith("sha256:")
+            else f"which has no digest ({digest})"
+        )
+        return f"The image is that of the recorded run, {how}."
     version = facts.get("triton_version") or "the version below"
     return f"The recorded run used a tritonserver outside a container: set IMAGE to an image with Triton {version}."
 
@@ -94,7 +106,7 @@ def _in_words(finding: Finding) -> str:
     metric = finding.metric or ""
     low, high = finding.interval_bytes_per_cycle or (finding.bytes_per_cycle, finding.bytes_per_cycle)
     interval = f"95 % interval {amount(metric, low)} to {amount(metric, high)}"
-    return f"{code(metric)} grows by {amount(metric, finding.bytes_per_cycle)} per cycle ({interval}).{where}"
+    return f"{code(metric)} grows by {amount(metric, finding.bytes_per_cycle)} per {finding.per} ({interval}).{where}"
 
 
 def _information(recorded: Recorded, finding: Finding) -> Iterator[str]:
@@ -118,8 +130,8 @@ def versions(recorded: Recorded) -> dict[str, str]:
 
 
 def _is_version(name: str) -> bool:
-    is_named = name in _VERSIONS or name.endswith("_version") or name.startswith(("gpu_name", "driver", "cuda"))
-    return is_named or name in ("machine", "kernel", "cpu_count", "target")
+    is_named = name in _FACTS or name.endswith("_version") or name.startswith(("gpu_", "driver", "cuda", "container_"))
+    return is_named and name != "gpu_uuids"
 
 
 def _to_reproduce(recorded: Recorded, recipe: Mapping[str, Any], files: ModelFiles) -> Iterator[str]:

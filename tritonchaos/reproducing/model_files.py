@@ -15,6 +15,7 @@ from tritonchaos.errors import StoreError, TemplateError, TritonChaosError, Usag
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.recorded import Recorded
 from tritonchaos.templates import ModelTemplate, find_template
+from tritonchaos.templates.building_in_place import WORKERS
 
 # What a user's own model may consist of beside its weights.
 _TEXTS: Final = frozenset({".pbtxt", ".py", ".json", ".txt", ".yaml", ".yml", ".md", ".cfg", ".ini", ".labels"})
@@ -33,8 +34,8 @@ class ModelFiles:
         files: Path below `models`, "STATE/MODEL/...", -> content.
         empty_folders: Folders without files, such as a version directory.
         missing: Files that were left out, as {"path", "bytes", "sha256"}.
-        build: Files that repro.py builds, as {"state", "model", "file", "script", "parameters"}.
-        scripts: Name of a build script in the bundle -> content.
+        build: Files that repro.py builds, as {"state", "model", "file", "folder", "parameters"}.
+        scripts: Path in the bundle of what builds them -> content.
         twins: State -> state without its plants.
         stand_ins: Models that a template stands in for.
     """
@@ -93,7 +94,9 @@ def _gather_one(
             digest = hashlib.sha256(body).hexdigest()
             found.missing.append({"path": inside, "bytes": len(body), "sha256": digest})
             redactor.note("model file", f"models/{inside}")
-    _add_twin(recorded, state, model, found)
+    variant = recorded.finished.history.facts.variants.get(model, "")
+    if template is not None and variant.startswith(("planted", "python")):
+        _add_twin(state, model, found)
 
 
 def _template_of(recorded: Recorded, model: str) -> tuple[ModelTemplate | None, Mapping[str, Any]]:
@@ -136,10 +139,18 @@ def _order_build(
         for name, parameter in template.read.parameters.items()
         if variant in parameter.only or not parameter.only
     }
-    script = f"build_{template.name}_{variant}.py"
-    found.scripts[script] = (template.folder / str(chosen.build)).read_bytes()
-    order = {"state": state, "model": model, "file": path, "script": script, "parameters": parameters}
-    found.build.append(order)
+    place = f"build/{template.name}-{variant}"
+    found.scripts |= {f"{place}/{name}": body for name, body in build_sources(template.folder / str(chosen.build))}
+    found.build.append({"state": state, "model": model, "file": path, "folder": place, "parameters": parameters})
+
+
+def build_sources(script: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield what building a file where the server runs needs: the template's scripts, headers, and what calls them."""
+    for name in ("build_in_place.sh", "build_model.py"):
+        yield name, (WORKERS / name).read_bytes()
+    for file in (script, script.with_suffix(".cc"), *sorted(script.with_name("build.include").glob("*"))):
+        if file.is_file():
+            yield file.relative_to(script.parent).as_posix(), file.read_bytes()
 
 
 def _paths(folder: Path) -> Iterator[tuple[str, Path | None]]:
@@ -179,11 +190,11 @@ def _bytes_of(file: Path) -> bytes:
         raise StoreError(f"cannot read {file}: {error.strerror}", hint="copy the run directory again, whole") from error
 
 
-def _add_twin(recorded: Recorded, state: str, model: str, found: ModelFiles) -> None:
+def _add_twin(state: str, model: str, found: ModelFiles) -> None:
     """For a model with plants, add the same state without them."""
     inside = f"{state}/{model}/config.pbtxt"
     config = found.files.get(inside)
-    if config is None or without_plants(config) == config or model not in recorded.finished.history.facts.variants:
+    if config is None or without_plants(config) == config:
         return
     twin = f"{state}-clean"
     found.twins[state] = twin

@@ -14,7 +14,7 @@ from tritonchaos.reproducing.claims import claim_of
 from tritonchaos.reproducing.course import Part, course
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes, datatype_of, gather
 from tritonchaos.reproducing.recorded import Recorded
-from tritonchaos.reproducing.shrinking import blocks, models_needed, shrink
+from tritonchaos.reproducing.shrinking import blocks, models_needed, most_loads, shrink
 from tritonchaos.templates import find_template
 from tritonchaos.verdict import Finding
 
@@ -40,8 +40,10 @@ def make_recipe(
         UsageError: repro.py cannot show this finding.
     """
     history = recorded.finished.history
-    claim = claim_of(finding, history)
-    parts = shrink(course(history.events, recorded.edits), finding, claim, history)
+    whole = course(history.events, recorded.edits)
+    check_alone(recorded, finding)
+    claim = _per_cycle(claim_of(finding, history), finding, whole)
+    parts = shrink(whole, finding, claim, history)
     configs = {m: _config_text(recorded, s, m) for m, s in parts[0].before.items()}
     needed = models_needed(parts, configs)
     start = {model: state for model, state in parts[0].before.items() if model in needed}
@@ -66,6 +68,36 @@ def make_recipe(
         "empty_folders": files.empty_folders,
     }
     return redactor.plain(recipe, "repro.py"), files, parts
+
+
+def check_alone(recorded: Recorded, finding: Finding) -> None:
+    """Refuse a finding of steps that ran beside others: repro.py does one thing after the other.
+
+    Raises:
+        UsageError: It is of a track, or its phase has tracks or steps that are started together.
+    """
+    position = finding.position
+    phases = recorded.scenario.get("phases") or []
+    phase = next((p for p in phases if isinstance(p, Mapping) and position and p.get("phase") == position.phase), {})
+    beside = (
+        "meanwhile" if phase.get("meanwhile") else "together" if "together" in json.dumps(phase, default=str) else ""
+    )
+    if (position is not None and position.track != "main") or beside:
+        raise UsageError(
+            f"the finding {finding.id} is of steps that ran at the same time ({beside or 'a track'}), "
+            "which a bundle does not have yet",
+            hint="choose another one with --finding, or hand on the scenario and the run directory",
+        )
+
+
+def _per_cycle(claim: dict[str, Any], finding: Finding, whole: Sequence[Part]) -> dict[str, Any]:
+    """Write a rate per load as one per cycle, where the cycles repeated their loads."""
+    if finding.per != "load" or finding.position is None or claim["by"] != "growth":
+        return claim
+    rounds = most_loads([part for part in whole if part.phase == finding.position.phase])[1]
+    interval = [end * rounds for end in claim["interval_bytes_per_cycle"]]
+    rate = claim["bytes_per_cycle"] * rounds
+    return {**claim, "bytes_per_cycle": rate, "interval_bytes_per_cycle": interval, "rounds_per_cycle": rounds}
 
 
 def _told(finding: Finding) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def _choose(parts: Sequence[Part], finding: Finding, claim: Mapping[str, Any], h
     before = _lead_up(parts, finding.position)
     if claim["by"] == "growth":
         wanted = growth_cycles(claim)
+        here = most_loads(here)[0] if claim.get("rounds_per_cycle", 1) > 1 else here
         after = _control_after(parts, finding.position) if claim["arm"] == "treatment" else []
         return [*before, *_cut_arms(here, wanted), *after]
     return [*before, *_until(here, finding.position)]
@@ -59,6 +60,20 @@ def growth_cycles(claim: Mapping[str, Any]) -> int:
     """Cycles that show a growth of this size: it must outgrow the page or quantum that readings move by."""
     rate = max(abs(claim["bytes_per_cycle"]), 1e-9)
     return max(_GROWTH_CYCLES, math.ceil(_QUANTA * quantum(str(claim["metric"])) / float(rate)))
+
+
+def most_loads(parts: Sequence[Part]) -> tuple[list[Part], int]:
+    """Keep the cycles with the most loads, and say how many rounds they have; `amplify` repeats them more and more.
+
+    Args:
+        parts: Of one phase.
+    """
+    loads = {id(p): sum(s["do"] == "load" for s in p.steps) for p in parts if p.cycle is not None and not p.is_warm_up}
+    if not loads:
+        return list(parts), 1
+    first, most = next(iter(loads.values())), max(loads.values())
+    kept = [part for part in parts if part.cycle is None or loads.get(id(part)) == most]
+    return kept, max(1, most // max(1, first))
 
 
 def _start_of_bad_stop(history: History) -> int:
@@ -136,21 +151,27 @@ def blocks(parts: Sequence[Part]) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     now: dict[str, str] = {}
     for part in parts:
-        steps = [*_brought_about(part, now), *part.steps]
-        block = {
-            "phase": part.phase,
-            "arm": part.arm.value if part.arm is not None else "",
-            "first_cycle": part.cycle or 0,
-            "cycles": 0 if part.cycle is None else 1,
-            "is_warm_up": part.is_warm_up,
-            "each": steps,
-        }
+        brought_about = _brought_about(part, now)
+        if brought_about:
+            made.append(_block(part, brought_about, is_cycle=False))
+        block = _block(part, part.steps, is_cycle=part.cycle is not None)
         last = made[-1] if made else None
-        if last is not None and part.cycle is not None and last["cycles"] and _same(last, block):
+        if last is not None and block["cycles"] and last["cycles"] and _same(last, block):
             last["cycles"] += 1
-        elif steps:
+        elif part.steps:
             made.append(block)
     return made
+
+
+def _block(part: Part, steps: Sequence[Mapping[str, Any]], *, is_cycle: bool) -> dict[str, Any]:
+    return {
+        "phase": part.phase,
+        "arm": part.arm.value if part.arm is not None else "",
+        "first_cycle": part.cycle or 0,
+        "cycles": int(is_cycle),
+        "is_warm_up": part.is_warm_up,
+        "each": list(steps),
+    }
 
 
 def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:

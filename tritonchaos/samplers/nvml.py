@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 from tritonchaos.errors import SamplerError
 from tritonchaos.nvml import Gpu, NoNvml, Nvml, open_nvml, visible_gpus
 from tritonchaos.plugins import SAMPLERS, Group, SampleScope
+from tritonchaos.post_unload import OTHERS_USED
 from tritonchaos.processes import read_stat
 from tritonchaos.units import MIB, format_bytes
 
@@ -159,26 +160,27 @@ class NvmlSampler:
             raise SamplerError(error.message, metrics=metrics, hint=error.hint) from error
 
     def _read_gpu(self, nvml: Nvml, uuid: str) -> dict[str, int]:
-        memory = nvml.memory(uuid)
+        memory, listed = nvml.memory(uuid), nvml.processes(uuid)
+        own = self._own_bytes(listed)
         read = {
             DEVICE_USED: memory.used_bytes,
             DEVICE_RESERVED: memory.reserved_bytes,
-            PROCESS_USED: self._read_processes(nvml, uuid),
+            PROCESS_USED: own,
+            OTHERS_USED: _others_bytes(memory.used_bytes, own, listed),
         }
+        self._remember_neighbours(uuid, listed or {})
         self._was_read.add(uuid)
         return {self._metric(metric, uuid): value for metric, value in read.items() if value is not None}
 
-    def _read_processes(self, nvml: Nvml, uuid: str) -> int | None:
+    def _own_bytes(self, listed: Mapping[int, int | None] | None) -> int | None:
         """Sum over the server's processes; one that a driver does not list has no memory there."""
-        listed = nvml.processes(uuid) if self._tree.pid is not None else None
-        if listed is None or None in listed.values():
+        if self._tree.pid is None or listed is None or None in listed.values():
             return None
         own = [used or 0 for pid, used in listed.items() if self._tree.has(pid)]
         if not own and not self.pids_are_ours and not self._tree.was_listed:
             # In a container the driver may list pids of the host; nobody can tell which one is the server's.
             return None
         self._tree.was_listed |= bool(own)
-        self._remember_neighbours(uuid, listed)
         return sum(own)
 
     def _metric(self, metric: str, uuid: str) -> str:
@@ -213,6 +215,15 @@ class NvmlSampler:
                 self._neighbours[uuid, pid] = _Neighbour(_command(pid), used)
             elif used is not None:
                 known.used_bytes = max(used, known.used_bytes or 0)
+
+
+def _others_bytes(used_bytes: int, own: int | None, listed: Mapping[int, int | None] | None) -> int | None:
+    """What others than the server use; where its processes are not known, others than all that are listed."""
+    if own is not None:
+        return used_bytes - own
+    if not listed or None in listed.values():
+        return None
+    return used_bytes - sum(used or 0 for used in listed.values())
 
 
 @dataclass(slots=True)

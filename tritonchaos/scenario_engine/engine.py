@@ -13,6 +13,7 @@ from tritonchaos.observations import (
     Note,
     PhaseSkipped,
     PhaseStopped,
+    Position,
     StepFinished,
 )
 from tritonchaos.plugins import Advice
@@ -136,8 +137,13 @@ class _Walker:
     def _trim_before_stop(self) -> None:
         """See once for each start of a server what its allocators only keep; not of one that hangs."""
         start_number = self._measuring.start_number
-        is_asked = self._parts.launch.may_trim and self._trimmed_start != start_number and self._server.is_running
-        if is_asked and self.outcome.ended_by not in ("crash", "hang", "interrupted"):
+        is_asked = self._parts.launch.may_trim and self._trimmed_start != start_number
+        if (
+            is_asked
+            and self._server.is_running
+            and self._server.can_trim
+            and self.outcome.ended_by not in ("crash", "hang", "interrupted")
+        ):
             self._trimmed_start = start_number
             self._measuring.around_trim(lambda: self._server.trim(_TRIM_S))
 
@@ -232,6 +238,9 @@ class _Walker:
         )
         self._run_steps(cycle.steps)
         self._measuring.settle_cycle(phase.name, cycle.arm, cycle.number)
+        # What was read of a server that has ended meanwhile is no level of memory.
+        if self._server.has_ended(Position(phase.name, cycle.arm, cycle.number, "main", len(cycle.steps)), None):
+            raise _PhaseEnds("crash")
         finished = CycleFinished(self._journal.now_ns(), phase.name, cycle.number)
         reading = self._journal.finish_cycle(finished)
         self._parts.commit()

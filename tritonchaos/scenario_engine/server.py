@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tritonchaos.client import TritonClient
+from tritonchaos.errors import TritonChaosBug
 from tritonchaos.observations import (
     Evidence,
     Left,
@@ -23,7 +24,9 @@ from tritonchaos.observations import (
 )
 from tritonchaos.plugins import (
     CanTrim,
+    ContainerFaults,
     HasEndFacts,
+    HasFaults,
     HasNotes,
     HasOwnFolders,
     HasProcesses,
@@ -37,6 +40,7 @@ from tritonchaos.plugins import (
     Target,
     abilities_of,
 )
+from tritonchaos.processes import is_running, start_ticks
 from tritonchaos.sampling import Sampling
 from tritonchaos.scenario_engine.gate import Gate
 from tritonchaos.scenario_engine.journal import Journal
@@ -81,6 +85,7 @@ class ServerLife:
         self._started = started
         self._running: RunningServer | None = None
         self._clients: list[TritonClient] = []
+        self._start_ticks: int | None = None
         self._starts = 0
         self._left_temp: set[str] = set()
         self.gate = Gate()
@@ -94,6 +99,11 @@ class ServerLife:
     def is_ours(self) -> bool:
         """The target starts and stops its server, so that there is a time before and after it."""
         return "start" in abilities_of(self._target)
+
+    @property
+    def can_trim(self) -> bool:
+        """The target can make its server's allocators give back what they keep."""
+        return isinstance(self._target, CanTrim)
 
     @property
     def is_running(self) -> bool:
@@ -126,6 +136,7 @@ class ServerLife:
         began = time.monotonic_ns()
         running = self._target.start(self._launch)
         self._running = running
+        self._start_ticks = start_ticks(running.pid) if running.pid is not None and running.is_here else None
         self._starts += 1
         self._measuring.start_number = self._starts
         boot_ns = time.monotonic_ns() - began
@@ -206,6 +217,12 @@ class ServerLife:
             self.stop(signal.Signals(number).name)
         return sent
 
+    def faults(self) -> ContainerFaults:
+        """Faults of the server's container; see `ServerControl.faults`."""
+        if not isinstance(self._target, HasFaults):
+            raise TritonChaosBug(f"a step asked target {self._target.name} for faults of a container")
+        return self._target.faults()
+
     def trim(self, deadline_s: float) -> str:
         """Make the server give back what its allocators keep; see `ServerControl.trim`."""
         if self._running is None:
@@ -239,7 +256,9 @@ class ServerLife:
             return False
         broke = isinstance(reply, NoAnswer) and not reply.reason.startswith("deadline")
         exit_code = self._wait_for_exit(_DEATH_S if broke else 0.0)
-        if exit_code is None and not (broke and self._has_vanished()):
+        if exit_code is None and self._is_another_process():
+            exit_code = self._wait_for_exit(_DEATH_S)
+        elif exit_code is None and not (broke and self._has_vanished()):
             return False
         self._journal.record(ServerExited(self._journal.now_ns(), position, exit_code))
         lines = tuple(last_lines(read_log(self._launch.log_file)))
@@ -252,6 +271,11 @@ class ServerLife:
         self._running = None
         self.measure_without_it()
         return True
+
+    def _is_another_process(self) -> bool:
+        """The process that was started is gone, and perhaps another one has its pid or its port."""
+        pid = self._running.pid if self._running is not None else None
+        return pid is not None and self._start_ticks is not None and not is_running(pid, self._start_ticks)
 
     def _wait_for_exit(self, deadline_s: float) -> int | None:
         end = time.monotonic() + deadline_s

@@ -9,7 +9,7 @@ from typing import Final
 
 from tritonchaos.client import TritonClient, parse_index
 from tritonchaos.observations import Answer, NoAnswer, Position, Probe, Reading, StepFinished
-from tritonchaos.plugins import ServerSettings, Workbench
+from tritonchaos.plugins import ContainerFaults, ServerSettings, Workbench
 from tritonchaos.repository import ModelRepository
 from tritonchaos.scenario_engine.interrupt import Interrupt
 from tritonchaos.scenario_engine.journal import Journal
@@ -64,6 +64,9 @@ class _Control:
 
     def signal(self, role: str, number: int, deadline_s: float) -> int:
         return self._server.signal(role, number, deadline_s)
+
+    def faults(self) -> ContainerFaults:
+        return self._server.faults()
 
     def trim(self, deadline_s: float) -> str:
         return self._server.trim(deadline_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -82,8 +83,8 @@ def _named_readings(history: History) -> list[dict[str, Any]]:
 def _phases(history: History, readings: Sequence[CycleReading]) -> list[dict[str, Any]]:
     """One entry for each phase with cycles, and for each arm of it; warm-up cycles are left out.
 
-    Each series has one value per cycle, None where the metric was not read, shape [cycles]. Latencies
-    of steps with `record`, in nanoseconds, are there only where a step has it.
+    Each series has one value per cycle, None where the metric was not read, shape [cycles]. Latencies of steps with
+    `record`, in nanoseconds, are there only where a step has it, and the loads of each cycle only with `amplify`.
     """
     wanted = {
         (phase.name, arm): _Series()
@@ -99,12 +100,20 @@ def _phases(history: History, readings: Sequence[CycleReading]) -> list[dict[str
             latencies.update(reading.latencies)
             if (series := wanted.get((reading.phase, reading.arm))) is not None:
                 series.append(reading)
-    return [_phase(*key, series, sorted(metrics), sorted(latencies)) for key, series in wanted.items()]
+    amplified = history.facts.amplified
+    return [
+        _phase(phase, arm, series, sorted(metrics), sorted(latencies), phase in amplified)
+        for (phase, arm), series in wanted.items()
+    ]
 
 
-def _phase(phase: str, arm: Arm, series: _Series, metrics: Sequence[str], latencies: Sequence[str]) -> dict[str, Any]:
+def _phase(
+    phase: str, arm: Arm, series: _Series, metrics: Sequence[str], latencies: Sequence[str], is_amplified: bool
+) -> dict[str, Any]:
     entry: dict[str, Any] = {"phase": without_folders(phase), "arm": arm.value, "cycles": series.cycles}
     entry["post_unload"] = {metric: series.of(metric) for metric in metrics}
+    if is_amplified:
+        entry["loads"] = list(series.loads)
     if latencies:
         entry["latency"] = {name: series.of(name) for name in latencies}
     return entry
@@ -115,6 +124,7 @@ class _Series:
 
     def __init__(self) -> None:
         self.cycles = 0
+        self.loads = array("q")
         self._values: dict[str, list[int | None]] = {}
         # Most values of a long run are the same as others; each is one object.
         self._same: dict[int, int] = {}
@@ -124,6 +134,7 @@ class _Series:
             values = self._values.setdefault(name, [])
             values += [None] * (self.cycles - len(values))
             values.append(self._same.setdefault(value, value))
+        self.loads.append(reading.loads)
         self.cycles += 1
         if len(self._same) > _MOST_REMEMBERED:
             self._same.clear()

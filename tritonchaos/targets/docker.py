@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -18,13 +16,10 @@ from tritonchaos import processes
 from tritonchaos.client import wait_until_live
 from tritonchaos.containers import launching
 from tritonchaos.containers.container import Container, Ended, run_to_end
-from tritonchaos.containers.engine import Engine, connect, find_engine_address
-from tritonchaos.containers.gpu_access import GpuAccess, choose_gpus, find_access, find_gpus
-from tritonchaos.containers.image_facts import ImageFacts, image_facts
-from tritonchaos.containers.images import Image, find_image, get_image, not_here, parse_reference
+from tritonchaos.containers.faults import Faults
+from tritonchaos.containers.finding import Found, describe, find, notes
 from tritonchaos.containers.outside import Outside, times_at_pids_limit
-from tritonchaos.containers.pulling import PullProgress
-from tritonchaos.containers.relay import Relay, relay_program
+from tritonchaos.containers.relay import Relay
 from tritonchaos.containers.spec import ContainerSpec, docker_run_line
 from tritonchaos.errors import TargetError, TargetNotLive, TritonChaosBug
 from tritonchaos.local_server.server_flags import (
@@ -39,7 +34,7 @@ from tritonchaos.local_server.server_flags import (
 from tritonchaos.local_server.stacks import take_stacks
 from tritonchaos.plugins import ABILITIES, TARGETS, ByteCount, LaunchSpec, OwnFolders, RunningServer, Stop
 from tritonchaos.processes import Process
-from tritonchaos.units import GIB, format_bytes
+from tritonchaos.units import GIB
 
 _PORT_ATTEMPTS: Final = 3
 _PORT_TAKEN: Final = ("port is already allocated", "address already in use", "Address already in use")
@@ -112,18 +107,15 @@ class DockerTarget:
             )
         for mount in self.mounts:
             launching.read_mount(mount)
-        self._engine: Engine | None = None
-        self._image: Image | None = None
-        self._held: GpuAccess | None = None
-        self._facts: ImageFacts | None = None
+        self._found: Found | None = None
         self._container: Container | None = None
         self._outside: Outside | None = None
         self._relay: Relay | None = None
+        self._faults: Faults | None = None
         self._launch: LaunchSpec | None = None
         self._ended: Ended | None = None
         self._version = ""
         self._starts = 0
-        self._is_paused = False
         self._last_spec: ContainerSpec | None = None
 
     # --- before a start --------------------------------------------------------------------------
@@ -140,75 +132,39 @@ class DockerTarget:
             UsageError: The image's name is none.
             TargetUnavailable: One of them cannot be had; says which, why, and what to do.
         """
-        reference = parse_reference(self.image)
-        if self._engine is None:
-            self._engine = connect(find_engine_address(os.environ, self.engine))
-        here = None if self.pull == "always" else find_image(self._engine, reference)
-        if here is None and self.pull == "never":
-            raise not_here(reference)
-        # Before gigabytes are fetched for a GPU that is not there.
-        self._held = self._find_gpus(self._engine, here)
-        if self.network == launching.NONE:
-            relay_program()
-        progress = PullProgress(sys.stderr, str(reference))
-        try:
-            self._image = here or get_image(self._engine, reference, self.pull, progress)
-        finally:
-            progress.close()
-        self._facts = image_facts(self._engine, self._image, launching.user_of("caller", self._engine.facts))
+        if self._found is None:
+            self._found = find(self)
 
     def describe(self) -> Mapping[str, str]:
         """Facts for the report: image, id and digest, versions, GPUs, limits, and what was loosened."""
-        engine, image, facts = self._found()
-        described = {
-            "target": self.name,
-            "engine": engine.facts.line(),
-            "image": str(image.reference),
-            "image_id": image.id,
-            "image_digest": image.digest or "none: built on this machine",
-            "triton_version": self._version or facts.triton_version,
-            "gpu_uuids": ",".join(self._held.uuids) if self._held else "",
-            "gpu_access": self._held.way if self._held else "none",
-            "cpu_count": str(os.cpu_count() or ""),
-            "container_init": "yes" if self.init else "no",
-            "container_network": self.network,
-            "container_user": launching.user_of(self.user, engine.facts) or "the image's own",
-            "container_limits": self._limits(),
-            "container_loosened": ", ".join(launching.loosened(self)) or "nothing",
-        }
-        if facts.tensorrt_version:
-            described["tensorrt_version"] = facts.tensorrt_version
+        described = {"target": self.name, **describe(self, self._all())}
+        if self._version:
+            described["triton_version"] = self._version
         if self._last_spec is not None:
             described["server_command"] = " ".join(self._last_spec.command)
         return described
 
     def notes(self) -> Sequence[str]:
         """What a reader of the report should know."""
-        told = []
-        if self.gpus and self._held is None and self._image is not None:
-            told.append(f"the GPUs that are asked for were not given: {self._image.reference} says that it uses none")
-        if self._outside is not None and self._outside.why_not:
-            told.append(self._outside.why_not)
-        if self.init:
-            told.append("the container runs an init as process 1, so that signals end the server as they would outside")
-        return told
+        unseen = self._outside.why_not if self._outside is not None else ""
+        return [*notes(self, self._all()), *([unseen] if unseen else [])]
 
     def backends(self) -> frozenset[str]:
         """Names of the backends in the image."""
-        return frozenset(self._found()[2].backends)
+        return frozenset(self._all().facts.backends)
 
     def build_place(self) -> str:
         """What is built in a container depends on the image and on the GPUs that it is given."""
-        image = self._found()[1]
-        return f"{image.id} {','.join(self._held.uuids) if self._held else ''}".strip()
+        found = self._all()
+        return f"{found.image.id} {found.gpu_uuids}".strip()
 
     def run_to_build(self, folder: Path, command: Sequence[str], deadline_s: float) -> tuple[int | None, str]:
         """Run a command in a container of the same image, with the same GPUs; it is removed when this returns."""
-        engine, image, _ = self._found()
-        spec = launching.build_spec(self, folder, command, image, engine.facts, self._held)
+        found = self._all()
+        spec = launching.build_spec(self, folder, command, found.image, found.engine.facts, found.gpus)
         with tempfile.TemporaryDirectory(prefix="tritonchaos-") as beside:
             log = Path(beside) / "log"
-            ended = run_to_end(engine, spec, log, deadline_s)
+            ended = run_to_end(found.engine, spec, log, deadline_s)
             return None if ended is None else ended.exit_code, log.read_text("utf-8", "replace")
 
     def run_line(self, launch: LaunchSpec) -> str:
@@ -227,7 +183,7 @@ class DockerTarget:
         """
         if self._container is not None:
             raise TritonChaosBug("the server's container was started while it runs")
-        refuse_unknown(launch.flags, parse_help(self._found()[2].help))
+        refuse_unknown(launch.flags, parse_help(self._all().facts.help))
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             try:
                 return self._start_once(launch)
@@ -237,15 +193,16 @@ class DockerTarget:
         raise TritonChaosBug("unreachable: the last attempt returns or raises")
 
     def _start_once(self, launch: LaunchSpec) -> RunningServer:
-        engine = self._found()[0]
+        engine = self._all().engine
         self._starts += 1
         spec, flags, ports = self._spec(launch)
-        self._launch, self._ended, self._last_spec, self._is_paused = launch, None, spec, False
+        self._launch, self._ended, self._last_spec = launch, None, spec
         try:
             self._container = Container(engine, spec, launch.log_file)
             self._container.start()
             self._outside = Outside(self._container.inspect()["State"]["Pid"], self._container.id, launching.TEMP)
             url, grpc = self._way_in(self._container, ports)
+            self._faults = Faults(engine, self._container, self._outside, self._relay)
             self._await_live(self._container, url, flags["id"], launch.startup_deadline_s)
             refuse_unloaded_library(self._container.log_lines())
         except BaseException as error:
@@ -258,13 +215,13 @@ class DockerTarget:
         return RunningServer(url, grpc if has_grpc else None, server.pid if server else None)
 
     def _spec(self, launch: LaunchSpec) -> tuple[ContainerSpec, dict[str, str], launching.Ports]:
-        engine, image, facts = self._found()
+        found = self._all()
         first, second = free_ports(2)
         ports = launching.choose_ports(self.network, (first, second))
         flags = launching.server_flags(launch, self.network, ports, dict(asked_flags(launch)))
-        arguments = spell(flags, launch, parse_help(facts.help))
+        arguments = spell(flags, launch, parse_help(found.facts.help))
         spec = launching.server_spec(
-            self, launch, arguments, ports, image, engine.facts, self._held, max(self._starts, 1)
+            self, launch, arguments, ports, found.image, found.engine.facts, found.gpus, max(self._starts, 1)
         )
         return spec, flags, ports
 
@@ -272,7 +229,7 @@ class DockerTarget:
         """URL of the server and its gRPC address, as this process reaches them."""
         if self.network != launching.NONE:
             return f"http://127.0.0.1:{ports.published_http}", f"127.0.0.1:{ports.published_grpc}"
-        engine, launch = self._found()[0], self._launch
+        engine, launch = self._all().engine, self._launch
         assert launch is not None
         folder = launch.scratch / f"relay-{self._starts}"
         folder.mkdir()
@@ -376,6 +333,18 @@ class DockerTarget:
         self._container.send_signal(signal.Signals(signal_number).name)
         return True
 
+    def faults(self) -> Faults:
+        """What may be done to the container.
+
+        Raises:
+            TargetError: The server does not run.
+        """
+        if self._faults is None:
+            raise TargetError("the server does not run, so that nothing can be done to its container")
+        return self._faults
+
+    # --- stop ------------------------------------------------------------------------------------
+
     def stop(self) -> Stop:
         """Stop the server: SIGTERM, wait twice its exit timeout and 5 s, SIGKILL; then remove its container.
 
@@ -385,6 +354,8 @@ class DockerTarget:
             return Stop(signal="", exit_code=None, forced=False)
         left: list[tuple[str, str, int]] = []
         try:
+            if self._faults is not None:
+                self._faults.unpause()  # a frozen process takes no signal
             sent = self._container.stop(2 * exit_timeout_s(self._launch) + 5)
             self._ended = self._container.ended()
             left = self._left_behind()
@@ -408,29 +379,15 @@ class DockerTarget:
                 parts.callback(self._container.remove)
                 with suppress(TargetError):
                     self._ended = self._ended or self._container.ended()
+            if self._faults is not None:
+                parts.callback(self._faults.free_scratch)
             if self._relay is not None:
                 parts.callback(self._relay.close)
             if self._outside is not None:
                 parts.callback(self._outside.close)
-            self._container, self._relay, self._outside = None, None, None
+            self._container, self._relay, self._outside, self._faults = None, None, None, None
 
-    # --- what was found --------------------------------------------------------------------------
-
-    def _found(self) -> tuple[Engine, Image, ImageFacts]:
-        if self._engine is None or self._image is None or self._facts is None:
-            self.check()
-        assert self._engine is not None and self._image is not None and self._facts is not None
-        return self._engine, self._image, self._facts
-
-    def _find_gpus(self, engine: Engine, image: Image | None) -> GpuAccess | None:
-        if not self.gpus or (image is not None and image.is_cpu_only and self.gpu_access == "auto"):
-            return None
-        return find_access(choose_gpus(self.gpus, find_gpus()), self.gpu_access, engine.facts)
-
-    def _limits(self) -> str:
-        memory = "none" if self.memory is None else format_bytes(self.memory)
-        pids = "none" if self.pids_limit < 0 else str(self.pids_limit)
-        return (
-            f"memory {memory}, processes {pids}, /dev/shm {format_bytes(self.shm_size)}, "
-            f"/tmp {format_bytes(self.scratch_size)}"
-        )
+    def _all(self) -> Found:
+        self.check()
+        assert self._found is not None
+        return self._found

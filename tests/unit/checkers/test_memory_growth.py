@@ -273,3 +273,21 @@ def test_per_process_memory_decides_before_device_memory():
     process, device = check(builder.history(uses_gpu=True))
     assert (process.metric, process.status) == (PROCESS, Status.PASS)
     assert (device.metric, device.counts) == (DEVICE, False)
+
+
+# --- a run that goes on after a verdict ----------------------------------------------------------
+
+
+def test_what_was_stable_may_still_become_a_leak():
+    flat = [100 * MIB] * 60
+    assert only(failed_load_run(HOST, FLAT, flat)).verdict == "STABLE"
+    late = only(failed_load_run(HOST, FLAT, flat + climb(150)))
+    assert (late.status, late.verdict) == (Status.FAIL, "LEAK")
+
+
+def test_what_was_a_leak_stays_one():
+    grown = climb(40)
+    assert only(failed_load_run(HOST, FLAT, grown)).verdict == "LEAK"
+    after = only(failed_load_run(HOST, FLAT, grown + [grown[-1]] * 100))
+    assert (after.status, after.verdict) == (Status.FAIL, "LEAK")
+    assert after.cycles_used <= 40

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import sqlite3
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -16,6 +18,9 @@ from tests.recorded_runs import CONFIG, TEMPLATE_SCENARIO, hanging_events, leaki
 from tritonchaos.errors import StoreError, UsageError
 from tritonchaos.plugins import load_plugins
 from tritonchaos.reproducing import BundleOptions, write_bundle
+from tritonchaos.reproducing.model_files import build_sources
+from tritonchaos.reproducing.program.building import build_models
+from tritonchaos.reproducing.program.server import CannotTell
 from tritonchaos.reproducing.unpacking import opened
 
 load_plugins()
@@ -255,3 +260,75 @@ def test_an_output_that_exists(tmp_path: Path) -> None:
     (tmp_path / "b.tar.gz").write_text("mine")
     assert "exists already" in refused(folder, tmp_path / "b")
     assert (tmp_path / "b.tar.gz").read_text() == "mine"
+
+
+@pytest.mark.parametrize("beside", ["meanwhile: [{track: t, each: [{wait: 1s}]}]", "each: [{together: {steps: []}}]"])
+def test_a_finding_of_steps_at_the_same_time(tmp_path: Path, beside: str) -> None:
+    scenario = TEMPLATE_SCENARIO.replace("cycles: 20, each: [{load: ident}, {unload: ident}]", f"cycles: 20, {beside}")
+    folder = write_run(tmp_path / "run", leaking_events(), scenario=scenario)
+    assert "at the same time" in refused(folder, tmp_path / "b", UsageError)
+
+
+# --- repro.sh ------------------------------------------------------------------------------------
+
+
+def test_a_finding_of_answers_alone_has_a_script_with_curl(tmp_path: Path) -> None:
+    scenario = TEMPLATE_SCENARIO.replace("variant: planted", "variant: python")
+    folder = bundle(tmp_path, hanging_events(), scenario=scenario, variant="python")
+    script = (folder / "repro.sh").read_text()
+    assert "ask POST /v2/repository/models/ident/load 8" in script
+    assert script.count("use 0") == 2
+    subprocess.run(["sh", "-n", folder / "repro.sh"], check=True)
+
+
+def test_a_leak_has_none(tmp_path: Path) -> None:
+    assert not (bundle(tmp_path, leaking_events()) / "repro.sh").exists()
+
+
+# --- files that are built ------------------------------------------------------------------------
+
+
+def test_a_plan_is_built_where_it_is_served(tmp_path: Path) -> None:
+    scenario = TEMPLATE_SCENARIO.replace("variant: planted", "parameters: {dims: [16]}")
+    model = {"config.pbtxt": CONFIG.replace("planted", "tensorrt").encode(), "1/model.plan": b"\0plan"}
+    folder = bundle(tmp_path, leaking_events(), scenario=scenario, model=model, variant="tensorrt")
+    assert list(folder.rglob("model.plan")) == []
+    [first, second] = recipe_of(folder)["build"]
+    assert first["file"] == second["file"] == "1/model.plan"
+    assert first["parameters"]["dims"] == [16]
+    for name in ("build_in_place.sh", "build_model.py", "build.py", "build.cc"):
+        assert (folder / first["folder"] / name).is_file()
+    whole = write_bundle(tmp_path / "run", tmp_path / "whole", BundleOptions(include_weights=True)).folder
+    assert [path.read_bytes() for path in whole.rglob("model.plan")] == [b"\0plan"] * 2
+
+
+BUILDER = """
+def identify():
+    return {"library": "l", "version": "1", "device": "cpu"}
+
+def build(out, parameters):
+    out.write_text(repr(parameters["dims"]))
+    return {}
+"""
+
+
+def test_it_is_built_once_for_all_states(tmp_path: Path, capfd) -> None:
+    scripts = tmp_path / "build" / "x"
+    (tmp_path / "template").mkdir()
+    (tmp_path / "template" / "build.py").write_text(BUILDER)
+    for name, body in build_sources(tmp_path / "template" / "build.py"):
+        scripts.mkdir(parents=True, exist_ok=True)
+        (scripts / name).write_bytes(body)
+    order = {"model": "m", "file": "1/model.plan", "folder": str(scripts), "parameters": {"dims": [16]}}
+    orders = [order | {"state": state} for state in ("a", "b")]
+    build_models(orders, str(tmp_path / "states"), str(tmp_path / "work"), dict(os.environ))
+    assert [(tmp_path / "states" / s / "m" / "1" / "model.plan").read_text() for s in ("a", "b")] == ["[16]"] * 2
+    assert capfd.readouterr().out.count("building") == 1
+
+
+def test_what_cannot_be_built_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "build_in_place.sh").write_text("echo no compiler; exit 1")
+    order = {"state": "a", "model": "m", "file": "1/model.plan", "folder": str(tmp_path / "x"), "parameters": {}}
+    with pytest.raises(CannotTell, match=r"models/a/m/1/model.plan could not be built here[^§]*no compiler"):
+        build_models([order], str(tmp_path / "states"), str(tmp_path / "work"), dict(os.environ))

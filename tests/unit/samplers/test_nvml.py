@@ -209,14 +209,41 @@ def test_a_number_in_cuda_visible_devices_is_doubtful_unless_the_order_is_known(
 
 def test_reads_used_reserved_and_the_servers_own_memory(driver):
     driver.compute[A] = {os.getpid(): 500 * MIB}
+    driver.used[A] = 504 * MIB
     sampler = opened(driver, os.getpid())
 
     assert sampler.read(Group.FAST) == {
-        "nvml_device_used_bytes": 4 * MIB,
+        "nvml_device_used_bytes": 504 * MIB,
         "nvml_device_reserved_bytes": 600 * MIB,
         "nvml_process_used_bytes": 500 * MIB,
+        "nvml_others_used_bytes": 4 * MIB,
     }
     assert sampler.notes() == ()
+
+
+def test_what_others_use_is_what_is_not_the_servers(driver):
+    driver.compute[A] = {os.getpid(): 500 * MIB, 1: 96 * MIB}
+    driver.used[A] = 600 * MIB
+    assert opened(driver, os.getpid()).read(Group.FAST)["nvml_others_used_bytes"] == 100 * MIB
+
+
+def test_where_the_servers_process_is_not_known_others_are_those_that_the_driver_does_not_list(driver):
+    driver.compute[A] = {99_000_001: 500 * MIB}
+    driver.used[A] = 510 * MIB
+    sampler = make_sampler(driver, pids_are_ours=False)
+    sampler.open(SampleScope(os.getpid(), (A,)))
+    read = sampler.read(Group.FAST)
+    assert "nvml_process_used_bytes" not in read
+    assert read["nvml_others_used_bytes"] == 10 * MIB
+    assert any("99000001" in note for note in sampler.notes())
+
+
+def test_without_memory_of_processes_nothing_is_said_of_others_but_they_are_named(driver):
+    driver.compute[A] = {1: None}
+    sampler = make_sampler(driver)
+    sampler.open(SampleScope(os.getpid(), (A,)))
+    assert "nvml_others_used_bytes" not in sampler.read(Group.FAST)
+    assert any("pid 1 " in note for note in sampler.notes())
 
 
 def test_tells_how_much_memory_there_is(driver):
@@ -267,7 +294,9 @@ def test_several_gpus_are_told_apart_by_uuid():
     assert read[f"nvml_process_used_bytes@{A}"] == 0
     assert read[f"nvml_process_used_bytes@{B}"] == MIB
     assert set(read) == {
-        f"nvml_{what}_bytes@{uuid}" for what in ("device_used", "device_reserved", "process_used") for uuid in (A, B)
+        f"nvml_{what}_bytes@{uuid}"
+        for what in ("device_used", "device_reserved", "process_used", "others_used")
+        for uuid in (A, B)
     }
 
 

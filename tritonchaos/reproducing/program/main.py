@@ -13,14 +13,13 @@ import tempfile
 import traceback
 from typing import Any
 
+from tritonchaos.reproducing.program.building import HERE, build_models
 from tritonchaos.reproducing.program.calls import call, read_index
 from tritonchaos.reproducing.program.gpu import open_gpu
 from tritonchaos.reproducing.program.judging import WORDS, ended, judge
 from tritonchaos.reproducing.program.server import CannotTell, Installation, Server, find_server
 from tritonchaos.reproducing.program.sizes import CANNOT_TELL, amount
 from tritonchaos.reproducing.program.steps import Steps, label_of
-
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Walk:
@@ -135,28 +134,6 @@ def clean_twin(recipe: dict[str, Any]) -> dict[str, Any]:
     return twin
 
 
-BUILD = """
-import json, pathlib, runpy, sys
-runpy.run_path(sys.argv[1])["build"](pathlib.Path(sys.argv[2]), json.loads(sys.argv[3]))
-"""
-
-
-def build_models(recipe: dict[str, Any], states: str, python: str) -> None:
-    """Build model files that are not handed on, each in a process that ends before the server starts."""
-    for order in recipe["build"]:
-        inside = os.path.join(order["state"], order["model"], order["file"])
-        target = os.path.join(states, inside)
-        if os.path.exists(target):
-            continue
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        print("building {} with {}".format(inside, order["script"]), flush=True)
-        script = os.path.join(HERE, order["script"])
-        done = subprocess.run([python, "-c", BUILD, script, target, json.dumps(order["parameters"])])
-        if done.returncode != 0 or not os.path.exists(target):
-            told = "models/{} could not be built; put one there, or name a Python that can with --build-python"
-            raise CannotTell(told.format(inside))
-
-
 def check_missing(recipe: dict[str, Any], states: str) -> None:
     """Stop if files that were not handed on are still not there."""
     for missing in recipe["missing"]:
@@ -175,7 +152,6 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--clean-twin", action="store_true", help="run without the defect's cause; must say not reproduced"
     )
-    parser.add_argument("--build-python", default=sys.executable, help="Python that builds model files")
     parser.add_argument("--out", default="", help="folder for observed.json and server.log of this run")
     return parser.parse_args()
 
@@ -186,9 +162,9 @@ def walk(recipe: dict[str, Any], arguments: argparse.Namespace, work: str) -> di
     shutil.copytree(os.path.join(HERE, "models"), states)
     for path in recipe["empty_folders"]:
         os.makedirs(os.path.join(states, path), exist_ok=True)
-    build_models(recipe, states, arguments.build_python)
-    check_missing(recipe, states)
     installation = Installation(find_server(arguments.server), arguments.ld_library_path)
+    build_models(recipe["build"], states, os.path.join(work, "build"), installation.environment({}, work))
+    check_missing(recipe, states)
     planted = os.path.join(HERE, "planted") if recipe["planted"] else ""
     backends = installation.lay_out_backends(os.path.join(work, "backends"), planted)
     for name in recipe["variables"]:

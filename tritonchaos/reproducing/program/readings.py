@@ -28,6 +28,7 @@ class Readings:
 
     def __init__(self, pid: int, gpu: Any, shm_prefix: str, temp: str) -> None:
         self.pid, self.gpu, self.shm_prefix, self.temp = pid, gpu, shm_prefix, temp
+        self.is_known_to_gpu = False
 
     def read(self) -> dict[str, int]:
         """Every metric that can be read now, by name; sizes are bytes."""
@@ -36,7 +37,10 @@ class Readings:
         values["shm_bytes"] = sum(taken_bytes(path) for path in shared_memory(self.shm_prefix))
         values["temp_bytes"] = sum(taken_bytes(path) for path in files_below(self.temp))
         devices = self.gpu.read(self.pid) if self.gpu is not None else {}
+        self.is_known_to_gpu = self.is_known_to_gpu or any("process" in read for read in devices.values())
         for uuid, read in devices.items():
+            if self.is_known_to_gpu:  # a process that was listed and is not any more holds nothing there
+                read.setdefault("process", 0)
             mark = "@" + uuid if len(devices) > 1 else ""
             for whose, used in read.items():
                 values["nvml_{}_used_bytes{}".format(whose, mark)] = used

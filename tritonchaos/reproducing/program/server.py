@@ -148,6 +148,7 @@ class Server:
         self.log = os.path.join(work, "server.log")
         self.shm_prefix = "repro_{}_".format(os.getpid())
         self.process: subprocess.Popen[bytes] | None = None
+        self.exit_timeout_s = float(recipe["server"]["flags"].get("exit-timeout-secs", EXIT_TIMEOUT_S))
         self.port = 0
         self.starts = 0
         for folder in (self.repository, self.temp):
@@ -191,7 +192,7 @@ class Server:
             "grpc-address": "127.0.0.1",
             "grpc-port": str(grpc_port),
             "allow-metrics": "false",
-            "exit-timeout-secs": str(EXIT_TIMEOUT_S),
+            "exit-timeout-secs": "{:g}".format(self.exit_timeout_s),
         }
         if os.path.isdir(self.backends):
             flags["backend-directory"] = self.backends
@@ -233,7 +234,7 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         forced = False
         try:
-            self.process.wait(2 * EXIT_TIMEOUT_S + 5)
+            self.process.wait(2 * self.exit_timeout_s + 5)
         except subprocess.TimeoutExpired:
             forced = True
             self.process.kill()
