@@ -9,7 +9,7 @@ from typing import Any
 from tritonchaos.errors import ExitCode, TritonChaosError
 from tritonchaos.observations import History, JsonValue, PhaseStopped
 from tritonchaos.plugins import CHECKERS, Checker, Follows, Watches
-from tritonchaos.scenario import build_plugin
+from tritonchaos.scenario import build_plugin, parse_checks
 from tritonchaos.summary import FinishedRun, finish, followers
 from tritonchaos.verdict import Assessment, Check, Finding, Status, Verdict, judge
 
@@ -62,6 +62,25 @@ def _walk_once(history: History, checkers: Sequence[Checker]) -> None:
         raise
     except Exception:  # the fault of one checker; `judge` names it and asks the others all the same
         return
+
+
+def judge_with(history: History, checks: str) -> FinishedRun:
+    """Judge a run by other checks than its own; its notes say so.
+
+    Args:
+        checks: Names parted by commas, or a YAML list as in the scenario's `check`.
+
+    Raises:
+        UsageError, ScenarioError: There is no such check, or its fields do not fit.
+    """
+    chosen = parse_checks(checks, history.facts.checks)
+    finished = judge_history(replace(history, facts=replace(history.facts, checks=chosen)))
+    own, now = (", ".join(name for name, _ in checks) or "none" for checks in (history.facts.checks, chosen))
+    note = f"judged by other checks than the run's own: {now} in place of {own}"
+    if own == now:
+        note = f"judged by checks with other fields than the run's own: {now}"
+    results = dict(finished.results)
+    return replace(finished, results={**results, "notes": [*results["notes"], note]})
 
 
 def mark_cut_short(verdict: Verdict, history: History) -> Verdict:

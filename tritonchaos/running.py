@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,8 @@ from typing import Final
 from tritonchaos import __version__, calibrated
 from tritonchaos.choosing import Chosen, choose, usable_target
 from tritonchaos.errors import RunBrokeOff, StoreError, TritonChaosError, UsageError
-from tritonchaos.judging import build_checkers, find_watch, judge_history
+from tritonchaos.judging import build_checkers, find_watch, judge_history, judge_with
+from tritonchaos.machine_facts import machine_facts
 from tritonchaos.observations import Event, PhaseFacts, RunFacts, ServerStarted
 from tritonchaos.plugins import Reporter, Target, Watch, choose_reporters
 from tritonchaos.preflight import check_edits, check_shared_memory
@@ -22,7 +22,7 @@ from tritonchaos.recording import Order, record
 from tritonchaos.scenario import Scenario, TargetEntry
 from tritonchaos.scenario_engine import Interrupt
 from tritonchaos.schedule import Schedule, expand
-from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest
+from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest, prepare_folder
 from tritonchaos.summary import FinishedRun
 
 RUNS_FOLDER: Final = Path("tritonchaos-runs")
@@ -187,6 +187,26 @@ def judge_folder(folder: Path, reports: Sequence[str] = (), *, within_set: bool 
     return Run(folder, finished, tuple(written))
 
 
+def judge_folder_with(folder: Path, checks: str, out: Path | None = None, reports: Sequence[str] = ()) -> Run:
+    """Judge a run directory by other checks than its own, which leaves the directory as it is.
+
+    Args:
+        checks: Names parted by commas, or a YAML list as in the scenario's `check`.
+        out: Where reports are written; must be empty or absent. None: nowhere.
+
+    Raises:
+        StoreError: It is not a run directory, cannot be read, or `out` has something in it.
+        UsageError, ScenarioError: There is no such check or reporter, or fields do not fit.
+    """
+    reporters = choose_reporters(reports)
+    finished = judge_with(open_history(folder), checks)
+    if out is None:
+        return Run(folder, finished)
+    prepare_folder(out)
+    written = [path for reporter in reporters for path in _render(reporter, finished, out)]
+    return Run(folder, finished, tuple(written))
+
+
 def _render(reporter: Reporter, finished: FinishedRun, folder: Path) -> list[Path]:
     try:
         return reporter.render(finished, folder)
@@ -222,7 +242,7 @@ def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path,
         scenario=scenario.scenario,
         seed=scenario.seed,
         started_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        target={**target, "machine": platform.machine(), "kernel": platform.release()},
+        target={**target, **machine_facts(target)},
         target_skipped=chosen.skipped,
         variants=chosen.variants,
         uses_gpu=uses_gpu,

@@ -39,7 +39,8 @@ def feed(values: Iterable[int], arms: Sequence[Arm], budget: int = 10_000) -> li
     changes = sum(before is not after for before, after in pairwise(arms))
     test, states = GrowthTest(4096, channel="host", interleaved=changes > 2), []
     for value, arm in zip(values, arms, strict=False):
-        state = test.see(int(value), arm)
+        test.see(int(value), arm)
+        state = test.brief()
         if arm is TREATMENT:
             states.append(state)
         if state.verdict is LEAK or len(states) == budget:

@@ -8,7 +8,23 @@ from typing import Annotated, Any, TextIO, cast
 
 import typer
 
-from tritonchaos.cli import calibrate, clean, compare, doctor, judge, list_, pin, report, repro, run, schema, verify
+from tritonchaos.cli import (
+    calibrate,
+    clean,
+    compare,
+    doctor,
+    export,
+    history,
+    judge,
+    list_,
+    pin,
+    report,
+    repro,
+    run,
+    schema,
+    show,
+    verify,
+)
 from tritonchaos.errors import ExitCode, TritonChaosError
 
 app = typer.Typer(
@@ -23,6 +39,9 @@ for _name, _command in (
     ("judge", judge.judge_command),
     ("report", report.report_command),
     ("compare", compare.compare_command),
+    ("show", show.show_command),
+    ("export", export.export_command),
+    ("history", history.history_command),
     ("calibrate", calibrate.calibrate_command),
     ("repro", repro.repro_command),
     ("verify", verify.verify_command),

@@ -23,11 +23,22 @@ _BUDGET = typer.Option(
     min=0,
     envvar="TRITONCHAOS_BUDGET",
 )
+_CHECKS = typer.Option(
+    "--checks",
+    help="Judge by these checks instead, as memory_growth,hang or a YAML list; the run directory stays as it is.",
+    metavar="NAMES",
+    envvar="TRITONCHAOS_CHECKS",
+)
+_OUT = typer.Option(
+    help="With --checks: folder for the reports; must be empty or absent.", envvar="TRITONCHAOS_JUDGE_OUT"
+)
 _JSON = typer.Option("--json", help="Print results.json, or one line per series.", envvar="TRITONCHAOS_JSON")
 
 
 def judge_command(
     run: Annotated[Path | None, _RUN] = None,
+    checks: Annotated[str | None, _CHECKS] = None,
+    out: Annotated[Path | None, _OUT] = None,
     series: Annotated[str | None, _SERIES] = None,
     column: Annotated[str | None, _COLUMN] = None,
     channel: Annotated[str | None, _CHANNEL] = None,
@@ -43,8 +54,8 @@ def judge_command(
     from tritonchaos.errors import UsageError
 
     if series is not None:
-        if run is not None:
-            raise UsageError("found a run directory and --series, expected one of them")
+        if run is not None or checks is not None:
+            raise UsageError("found a run directory or --checks beside --series, expected one of them")
         from tritonchaos.cli.judge_series import judge_file
 
         raise typer.Exit(judge_file(series, column, channel, quantum, budget, as_json=json))
@@ -52,15 +63,17 @@ def judge_command(
         raise UsageError("expected a run directory, or a series with --series FILE")
     if (column, channel, quantum, budget) != (None, None, None, None):
         raise UsageError("--column, --channel, --quantum and --budget are for --series; a run has its own")
-    _judge_run(run, plugin or [], as_json=json)
+    if out is not None and checks is None:
+        raise UsageError("--out is for --checks; without it the reports are written into the run directory")
+    _judge_run(run, checks, out, plugin or [], as_json=json)
 
 
-def _judge_run(run: Path, plugins: list[Path], *, as_json: bool) -> None:
+def _judge_run(run: Path, checks: str | None, out: Path | None, plugins: list[Path], *, as_json: bool) -> None:
     from tritonchaos.cli.output import print_finished
     from tritonchaos.plugins import load_plugins
-    from tritonchaos.running import judge_folder
+    from tritonchaos.running import judge_folder, judge_folder_with
 
     load_plugins(plugins)
-    done = judge_folder(run)
+    done = judge_folder(run) if checks is None else judge_folder_with(run, checks, out)
     print_finished(done.finished, as_json=as_json)
     raise typer.Exit(done.finished.exit_code)

@@ -65,6 +65,11 @@ class Image:
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def exactly(self) -> str:
+        """A name that can mean no other image: name and digest, or its id where it was built here."""
+        return f"{self.reference.name}@{self.digest}" if self.digest else self.id
+
+    @property
     def is_cpu_only(self) -> bool:
         """Its builder says that its server can use no GPU."""
         return self.labels.get("tritonchaos.gpus") == "none"

@@ -9,7 +9,7 @@ from tritonchaos.post_unload import Channel
 from tritonchaos.units import KIB, MIB
 
 _NEED_STEADY: Final = 24  # treatment cycles after which even growth is a leak
-_NEED_IRREGULAR: Final = 36
+_NEED_IRREGULAR: Final = 30
 # Every load thread has its own arena, and the first load on it takes 152 KiB for good (glibc, Triton 2.51, which has 4
 # load threads; seen with 32): with N of them, growth is as even as a leak for N - 1 cycles. 80 cycles cover N = 64.
 _NEED_ALONE: Final = 80

@@ -13,6 +13,7 @@ from tritonchaos.growth.noise import deviation, median
 
 IRREGULAR: Final = 0.3  # gaps whose standard deviation is above this share of their mean are irregular
 _CAP: Final = 3  # one step counts at most as three median steps
+_EVEN_FROM: Final = 4  # even steps from which on those before may be left out
 _NORMAL: Final = 1.959964  # 97.5 % point of the standard normal
 
 
@@ -33,11 +34,13 @@ class Steps:
         cycles: Index in the series of each, shape [steps].
         clocks: Loads on treatment cycles since the start, those of the step's cycle included, shape [steps].
         sizes: Rises above the level of the step before, in bytes, shape [steps].
+        starts_late: These are the last of more steps, so that the time before the first is no gap.
     """
 
     cycles: Sequence[int]
     clocks: Sequence[int]
     sizes: Sequence[int]
+    starts_late: bool = False
 
     def __len__(self) -> int:
         return len(self.clocks)
@@ -50,7 +53,7 @@ class Steps:
     @cached_property
     def are_irregular(self) -> bool:
         """Say whether the steps come at times that no fixed period explains."""
-        gaps = self.gaps
+        gaps = self.gaps[1:] if self.starts_late else self.gaps
         return len(gaps) > 1 and deviation(gaps) > IRREGULAR * sum(gaps) / len(gaps)
 
     @cached_property
@@ -76,19 +79,41 @@ class Steps:
     def rate(self) -> Rate | None:
         """Growth per load from the steps after the first one; None with fewer than two steps.
 
-        The interval of regular steps is one mean step over the whole span, as one step may be due at either end; of
-        irregular ones it is Student's t over the growth of each load.
+        What came before the steps were even, a warm-up or what another process gave back, is left out. The interval of
+        regular steps is one mean step over the whole span, as one step may be due at either end, or what their sizes
+        vary by; of irregular ones it is Student's t over the growth of each load.
         """
-        span = self.clocks[-1] - self.clocks[0] if self.clocks else 0
+        even = self._even_part()
+        span = even.clocks[-1] - even.clocks[0] if even.clocks else 0
         if span < 1:
             return None
-        grown = sum(self.sizes) - self.sizes[0]
-        rate = grown / span
-        if self.are_irregular:
-            margin = _student_t(len(self) - 1) * self._standard_error(rate, span)
+        count = len(even) - 1
+        rate = (sum(even.sizes) - even.sizes[0]) / span
+        if even.are_irregular:
+            margin = _student_t(count) * even._standard_error(rate, span)
         else:
-            margin = rate / (len(self) - 1)
+            margin = max(rate / count, _student_t(count) * even._spread_of_sizes() * count**0.5 / span)
         return Rate(rate, rate - margin, rate + margin)
+
+    def _even_part(self) -> Steps:
+        """Return the last steps whose sizes and gaps are alike, if they are at least half of all; else all.
+
+        Alike: within a factor of two of the median over the last half of all steps.
+        """
+        count = len(self)
+        if count < 2 * _EVEN_FROM:
+            return self
+        gap, size = median(self.gaps[count // 2 :]), median(self.sizes[count // 2 :])
+        first = count
+        while first > 1 and _is_alike(self.gaps[first - 1], gap) and _is_alike(self.sizes[first - 1], size):
+            first -= 1
+        anchor = first - 1
+        if anchor < 1 or count - anchor <= max(_EVEN_FROM, count / 2):
+            return self
+        return Steps(self.cycles[anchor:], self.clocks[anchor:], self.sizes[anchor:], starts_late=True)
+
+    def _spread_of_sizes(self) -> float:
+        return deviation(self.sizes[1:]) if len(self) > 2 else 0.0
 
     def _standard_error(self, mean: float, span: int) -> float:
         if span == 1:
@@ -97,6 +122,10 @@ class Steps:
         without = span - (len(self) - 1)
         variance = (squares + without * mean**2) / (span - 1)
         return float((variance / span) ** 0.5)
+
+
+def _is_alike(value: float, usual: float) -> bool:
+    return usual <= 2 * value <= 4 * usual
 
 
 def _student_t(freedom: int) -> float:

@@ -16,6 +16,7 @@ from tritonchaos.post_unload import Channel, CycleReading, channel
 # So little per cycle, on the host, may be code and heap that are touched for the first time (see `allocator`).
 _SLOW_BYTES: Final = 64 * 1024
 _CYCLES_BEFORE_DOUBLING: Final = 12
+_LONG, _SHARE = 1_000, 25  # readings, and the part more, after which the numbers are brought up to date
 _QUANTA: Final = {Channel.DEVICE: 2 * 1024**2, Channel.HOST: 4096}
 
 
@@ -69,6 +70,8 @@ class JudgedSeries:
         self._test: GrowthTest | None = None
         self._treated: GrowthTest | None = None  # of the last start of the server with treatment cycles
         self._earlier: GrowthState | None = None
+        self._told: GrowthState | None = None
+        self._told_at = 0
         self._start_number: int | None = None
         self._taken_off = 0
         self._last: int | None = None
@@ -82,8 +85,11 @@ class JudgedSeries:
 
     @property
     def latest(self) -> GrowthState:
-        """What was found with the last reading; without events and words, which `state` adds."""
-        return self._known(lambda test: test.latest)
+        """What was found with the last readings, without events and words; on a long run not always the very last.
+
+        May be asked from another thread while readings come in.
+        """
+        return self._known(lambda test: self._told or test.latest)
 
     def _known(self, ask: Callable[[GrowthTest], GrowthState]) -> GrowthState:
         if self._earlier and (self._earlier.verdict is Growth.LEAK or self._test is None):
@@ -167,6 +173,7 @@ class JudgedSeries:
         if self._test is not None and self._test.treatment_cycles and not self._has_leak_before():
             self._earlier = self._test.state
         self._test, self._last, self._taken_off, self._present = None, None, 0, _SameLoads()
+        self._told, self._told_at = None, 0
         self._start_number = start_number
 
     def _has_leak_before(self) -> bool:
@@ -190,7 +197,15 @@ class JudgedSeries:
             self._treated = self._test
         times = self._times(reading)
         self._present = self._present.next(times, reading.arm, value - self._taken_off)
-        self._test.see(value - self._taken_off, reading.arm, times)
+        verdict = self._test.see(value - self._taken_off, reading.arm, times).verdict
+        self._tell(self._test, verdict)
+
+    def _tell(self, test: GrowthTest, verdict: Growth) -> None:
+        """Bring the numbers up to date: at each reading, in a long run with each 25th part more."""
+        count = len(test.readings)
+        is_due = count < _LONG or count >= self._told_at + self._told_at // _SHARE
+        if self._told is None or self._told.verdict is not verdict or is_due:
+            self._told, self._told_at = test.brief(), count
 
     def _times(self, reading: CycleReading) -> int:
         first = self._first_loads.setdefault((reading.phase, reading.arm), reading.loads)

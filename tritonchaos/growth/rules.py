@@ -6,6 +6,7 @@ from typing import Final
 
 from tritonchaos.growth import allocator
 from tritonchaos.growth.arms import is_the_treatments
+from tritonchaos.growth.pools import cache_may_explain, slows_down_evenly, wanders
 from tritonchaos.growth.trial import Trial
 from tritonchaos.post_unload import Channel
 from tritonchaos.units import MIB
@@ -23,10 +24,10 @@ def leak_rule(trial: Trial) -> str | None:
     is_host = trial.channel is Channel.HOST
     if (is_host or trial.gate.is_noisy) and (trial.rate is None or trial.rate.low <= 0):
         return None
-    if allocator.may_explain(trial):
+    if allocator.may_explain(trial) or wanders(trial):
         return None
     if keeps_pace(trial, halves=0.75, thirds=0.6):
-        if trial.cycles >= cycles_needed(trial):
+        if trial.cycles >= cycles_needed(trial) and not cache_may_explain(trial):
             return "steady"
         if outgrows_footprint(trial):
             return "footprint"
@@ -76,7 +77,7 @@ def decelerates(trial: Trial) -> bool:
 
     Never asked of the host: allocators warm up just so, over hundreds of cycles.
     """
-    if trial.cycles < _DECELERATING_FROM or len(trial.steps) < 6:
+    if trial.cycles < _DECELERATING_FROM or len(trial.steps) < 6 or not slows_down_evenly(trial.steps):
         return False
     return trial.grown(trial.end / 2, trial.end) >= 0.28 * trial.grown(0, trial.end / 2)
 

@@ -24,10 +24,9 @@ from tritonchaos.post_unload import Channel
 # verdict is looked at whenever it has grown by another 50th, so that a reading costs the same however long the run.
 _STEPS_LOOKED_AT_EACH_TIME: Final = 128
 _SHARE: Final = 50
-# From here on the numbers of an unchanged verdict are brought up to date with every 20th part more.
-_UP_TO_DATE_UP_TO: Final = 1_000
-_SHARE_UP_TO_DATE: Final = 20
-_SAME_STEP: Final = 0.02  # a smallest step that differs by less is the same, in a long series
+_LONG: Final = 1_000  # readings from which on a smallest step that differs by less than the next share is the same
+_SAME_STEP: Final = 0.02
+_UNDECIDED: Final = GrowthState(Growth.INCONCLUSIVE, reason="ask for the state to know what is missing")
 
 
 class GrowthTest:
@@ -44,7 +43,8 @@ class GrowthTest:
         planned_share: Share of treatment cycles in those pairs.
 
     Attributes:
-        latest: What was found with the last reading; without events and words, which `state` adds.
+        latest: The verdict up to now, with its numbers at the reading that decided it; `state` has those of now, and
+            what is missing where nothing is decided.
     """
 
     def __init__(
@@ -68,7 +68,6 @@ class GrowthTest:
         self._exclusion: Exclusion | None = None
         self._stable_at = 0
         self._looked_at = 0
-        self._told_at = 0
 
     @property
     def quantum(self) -> int:
@@ -86,7 +85,7 @@ class GrowthTest:
         return self._readings
 
     def see(self, value: int, arm: Arm, loads: int = 1) -> GrowthState:
-        """Take the next post-unload reading; return what is found with it.
+        """Take the next post-unload reading; return the verdict with it, as `latest`.
 
         Args:
             value: What is in use once the cycle's models are gone, in bytes (objects for counts).
@@ -108,7 +107,7 @@ class GrowthTest:
     def _keep_stairs(self) -> None:
         """Build the staircase anew where what it rests on has changed."""
         start, step = start_of(self._readings, self.interleaved), self._gate.step
-        same = _SAME_STEP * step if len(self._readings) > _UP_TO_DATE_UP_TO else 0.0
+        same = _SAME_STEP * step if len(self._readings) > _LONG else 0.0
         if start != self._stairs.start or abs(step - self._stairs.step) > same:
             self._stairs.rebuild(start, step)
 
@@ -116,15 +115,10 @@ class GrowthTest:
         trial = self._trial()
         self._exclusion = None if self._gate.is_too_noisy else exclusion(trial)
         verdict, rule = self._verdict(trial)
-        if verdict is not self.latest.verdict or self._is_out_of_date():
+        if verdict is Growth.INCONCLUSIVE:
+            self.latest = _UNDECIDED
+        elif verdict is not self.latest.verdict:
             self.latest = self._state(trial, verdict, rule)
-
-    def _is_out_of_date(self) -> bool:
-        count = len(self._readings)
-        if count >= _UP_TO_DATE_UP_TO and count < self._told_at + self._told_at // _SHARE_UP_TO_DATE:
-            return False
-        self._told_at = count
-        return True
 
     def _verdict(self, trial: Trial) -> tuple[Growth, str]:
         before = self.latest
@@ -178,14 +172,19 @@ class GrowthTest:
         """What all readings up to now say, with events and in plain words."""
         if self._readings.block < 0:
             return self.latest
-        trial = self._trial()
-        state = self._state(trial, self.latest.verdict, self.latest.rule)
+        trial, state = self._trial(), self.brief()
         is_treatment = self._readings.is_treatment
         events = tuple(
             GrowthEvent(step.cycle, Arm.TREATMENT if is_treatment(step.cycle) else Arm.CONTROL, step.size)
             for step in trial.all_steps
         )
         return replace(state, events=events, plain_words=in_plain_words(trial, state))
+
+    def brief(self) -> GrowthState:
+        """Return what all readings up to now say, without events and words."""
+        if self._readings.block < 0:
+            return self.latest
+        return self._state(self._trial(), self.latest.verdict, self.latest.rule)
 
     @property
     def wants_more_loads(self) -> bool:

@@ -7,10 +7,12 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from tritonchaos.growth.estimate import Steps
+from tritonchaos.growth.estimate import IRREGULAR, Steps
 from tritonchaos.growth.noise import NoiseGate
 from tritonchaos.growth.readings import Readings
 
+_EVEN_FALLS: Final = 3
+_OVERDUE: Final = 2  # longest periods after which a sawtooth has ended
 _SINGLE_ARM_START: Final = 2  # the first cycles of a series hold what is set up once
 
 
@@ -33,16 +35,18 @@ class Floor:
     Attributes:
         start: Cycle from whose level growth is counted.
         known_to: Number of cycles whose floor is trusted.
-        top: Floor of the last trusted cycle, in bytes.
-        ledges: Number of ledges of the staircase that hold, without the last.
-        steps: Number of believed steps on both arms, without the last.
-        last_step: A step to the last ledge.
+        top: Floor of the last trusted cycle, in bytes: the last ledge.
+        top_since: First cycle of the last ledge.
+        ledges: Number of ledges below it.
+        steps: Number of believed steps on both arms up to those.
+        last_step: A believed step to the last ledge.
         falls: Number of believed falls, when they make a sawtooth; else 0.
     """
 
     start: int
     known_to: int
     top: int
+    top_since: int
     ledges: int
     steps: int
     last_step: FloorStep | None
@@ -80,6 +84,7 @@ class Staircase:
         self._falls = 0
         self._last_fall = start
         self._longest_fall = 0
+        self._fall_gaps = (0.0, 0.0)  # sum, sum of squares
         self._taken = 0
 
     def rebuild(self, start: int, step: float) -> None:
@@ -111,7 +116,10 @@ class Staircase:
 
     def _note_fall(self, at: int) -> None:
         self._falls += 1
-        self._longest_fall = max(self._longest_fall, at - self._last_fall)
+        gap = at - self._last_fall
+        self._longest_fall = max(self._longest_fall, gap)
+        total, squares = self._fall_gaps
+        self._fall_gaps = (total + gap, squares + gap * gap)
         self._last_fall = at
 
     def _forget(self, ledges: int) -> None:
@@ -152,6 +160,15 @@ class Staircase:
         treated = self._readings.treated
         return treated[after] - treated[self.start if before < 0 else before]
 
+    @property
+    def falls_evenly(self) -> bool:
+        """Say whether the readings fell three times or more, at even times."""
+        if self._falls < _EVEN_FALLS:
+            return False
+        total, squares = self._fall_gaps
+        mean = total / self._falls
+        return squares / self._falls - mean * mean <= (IRREGULAR * mean) ** 2
+
     # --- now -------------------------------------------------------------------------------------
 
     def now(self, gate: NoiseGate) -> Floor:
@@ -163,13 +180,10 @@ class Staircase:
         ledges = bisect_left(self._levels, value)
         first = self._firsts[ledges] if ledges < len(self._levels) else last
         if first >= known_to:
-            ledges = bisect_left(self._firsts, known_to, 0, ledges)
-            return Floor(self.start, known_to, self._levels[ledges - 1], ledges, self._steps_up_to(ledges), None, falls)
-        step = self._step_to(first, value, ledges)
-        return Floor(self.start, known_to, value, ledges, self._steps_up_to(ledges), step, falls)
-
-    def _steps_up_to(self, ledges: int) -> int:
-        return self._counts[ledges - 1] if ledges else 0
+            ledges = bisect_left(self._firsts, known_to, 0, ledges) - 1
+            first, value = self._firsts[ledges], self._levels[ledges]
+        steps = self._counts[ledges - 1] if ledges else 0
+        return Floor(self.start, known_to, value, first, ledges, steps, self._step_to(first, value, ledges), falls)
 
     def _step_to(self, first: int, value: int, ledges: int) -> FloorStep | None:
         if first <= self.start or not ledges:
@@ -185,7 +199,7 @@ class Staircase:
         falls, last_fall, longest = self._falls, self._last_fall, self._longest_fall
         if last > self.start and self._readings.smooth(last - 1) - value >= self.step:
             falls, last_fall, longest = falls + 1, last, max(longest, last - last_fall)
-        if falls < 2 or last - last_fall > 2 * longest:
+        if falls < 2 or last - last_fall > _OVERDUE * longest:
             return 0, last_fall
         return falls, last_fall
 
@@ -222,21 +236,14 @@ class Staircase:
 
     def level(self, floor: Floor, at: int) -> int:
         """Return the floor of a cycle, in bytes."""
-        ledge = bisect_right(self._firsts, at, 0, max(floor.ledges, 1)) - 1
-        return min(self._levels[ledge], floor.top) if ledge < floor.ledges else floor.top
+        if at >= floor.top_since:
+            return floor.top
+        return self._levels[bisect_right(self._firsts, at, 0, floor.ledges) - 1]
 
     def first_within(self, floor: Floor, rise: float) -> int:
         """Return the first cycle, not before the start, whose floor is less than so many bytes below the top."""
         ledge = bisect_right(self._levels, floor.top - rise, 0, floor.ledges)
-        if ledge < floor.ledges:
-            return max(self._firsts[ledge], floor.start)
-        return max(self._last_first(floor), floor.start)
-
-    def _last_first(self, floor: Floor) -> int:
-        """Return the first cycle of the last ledge."""
-        if floor.ledges < len(self._levels) and self._levels[floor.ledges] >= floor.top:
-            return self._firsts[floor.ledges]
-        return len(self._readings) - 1
+        return max(self._firsts[ledge] if ledge < floor.ledges else floor.top_since, floor.start)
 
     def last_jump(self, floor: Floor) -> int:
         """Return the last cycle up to now whose floor rose by a whole step at once; -1: none."""
@@ -251,7 +258,7 @@ class Staircase:
             return -1, 0
         last, longest = self._jumps[floor.ledges - 1], self._longest[floor.ledges - 1]
         below = self._levels[floor.ledges - 1]
-        first = self._last_first(floor)
+        first = floor.top_since
         if floor.top - below >= self.step and floor.start < first:
             return first, max(longest, self._between(last, first))
         return last, longest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonchaos.scenario.check_list import parse_checks
 from tritonchaos.scenario.entries import (
     CheckEntry,
     Entry,
@@ -47,6 +48,7 @@ __all__ = [
     "TrackEntry",
     "build_plugin",
     "json_schema",
+    "parse_checks",
     "load_scenario",
     "parse_scenario",
 ]

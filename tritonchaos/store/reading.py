@@ -76,6 +76,18 @@ def read_remembered(folder: Path) -> Mapping[str, JsonValue]:
     return {key[len(prefix) :]: value for key, value in meta.items() if key.startswith(prefix)}
 
 
+def read_facts(folder: Path) -> RunFacts:
+    """Return what was fixed before the first step; nothing else of the run is read.
+
+    Raises:
+        StoreError: As `open_history`.
+    """
+    _check_not_running(folder)
+    with _opened(folder) as database:
+        facts: RunFacts = from_plain(RunFacts, _read_meta(database, folder)[run_layout.KEY_FACTS])
+    return facts
+
+
 def _check_not_running(folder: Path) -> None:
     pid = running_pid(folder)
     if pid is not None:

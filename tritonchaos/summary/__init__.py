@@ -1,6 +1,7 @@
 """What reports show, computed once: the results document, the notes, the headline and the post-unload table."""
 
 from tritonchaos.summary.cases import Case, Outcome, duration_s, run_cases
+from tritonchaos.summary.cycle_events import CycleEvents, at_position, cycles_of
 from tritonchaos.summary.finding_text import amount_text, finding_lines, growth_text, is_memory
 from tritonchaos.summary.finished import FinishedRun, finish, followers
 from tritonchaos.summary.finished_set import FinishedEntry, FinishedSet, set_of_one
@@ -10,6 +11,7 @@ from tritonchaos.summary.texts import portable, printable, without_folders
 
 __all__ = [
     "Case",
+    "CycleEvents",
     "FinishedEntry",
     "FinishedRun",
     "FinishedSet",
@@ -19,6 +21,8 @@ __all__ = [
     "TableBlock",
     "TableRow",
     "amount_text",
+    "at_position",
+    "cycles_of",
     "duration_s",
     "finding_lines",
     "finish",

@@ -156,6 +156,7 @@ def _assessment(assessment: Assessment) -> dict[str, Any]:
         "excluded_bytes_per_cycle": _rounded(assessment.excluded_bytes_per_cycle),
         "reason": assessment.reason,
         "per": assessment.per,
+        "plain_words": assessment.plain_words,
     }
 
 
