@@ -133,9 +133,12 @@ wait_until_it_answers() {
 
 # --- images ----------------------------------------------------------------------------------------------------------
 
-# The mirror that this machine's own apt uses.
+# The mirror that this machine's own apt uses: as its sources name it, which needs no lists to be there, or as those do.
 mirror() {
-    apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk -v suite="$SUITE" '$2 == suite {print $1; exit}'
+    {
+        apt-get indextargets --no-release-info --format '$(SITE) $(RELEASE)' 'Created-By: Packages'
+        apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages'
+    } 2>/dev/null | awk -v suite="$SUITE" '$2 == suite && !found {print $1; found = 1}'
 }
 
 make_base_image() {
