@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from tritonchaos import __version__, calibrated
 from tritonchaos.choosing import Chosen, choose, usable_target
 from tritonchaos.errors import RunBrokeOff, StoreError, TritonChaosError, UsageError
 from tritonchaos.judging import build_checkers, find_watch, judge_history, judge_with
+from tritonchaos.machine_facts import machine_facts
 from tritonchaos.observations import Event, PhaseFacts, RunFacts, ServerStarted
 from tritonchaos.plugins import Reporter, Target, Watch, choose_reporters
 from tritonchaos.preflight import check_edits, check_shared_memory
@@ -255,7 +255,7 @@ def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path,
         scenario=scenario.scenario,
         seed=scenario.seed,
         started_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        target={**target, "machine": platform.machine(), "kernel": platform.release()},
+        target={**target, **machine_facts(target)},
         target_skipped=chosen.skipped,
         variants=chosen.variants,
         uses_gpu=uses_gpu,
