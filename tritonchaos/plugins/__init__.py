@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonchaos.plugins.checkers import Advice, Checker, Watch, Watches
+from tritonchaos.plugins.checkers import Advice, Checker, Follows, Watch, Watches
 from tritonchaos.plugins.container_targets import (
     ContainerFaults,
     HasEndFacts,
@@ -63,6 +63,7 @@ __all__ = [
     "Checker",
     "Contract",
     "FAMILIES",
+    "Follows",
     "Group",
     "ContainerFaults",
     "HasFaults",

@@ -95,6 +95,10 @@ def _assessments(run: FinishedRun) -> Iterator[str]:
     yield "## Checks"
     rows = [_assessment_row(assessment) for assessment in run.verdict.assessments]
     yield table(("check", "metric", "status", "verdict", "cycles", "why"), rows)
+    told = [a for a in run.verdict.assessments if a.counts and a.plain_words]
+    if told:
+        yield "### In plain words"
+        yield "\n".join(f"- {code(a.metric or a.checker)}: {plain(a.plain_words)}" for a in told)
 
 
 def _assessment_row(assessment: Assessment) -> tuple[str, ...]:
