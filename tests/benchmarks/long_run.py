@@ -136,7 +136,8 @@ def measure(name: str, *arguments: str) -> None:
     took_s, used_s = time.monotonic() - began, _processor_s() - used_s
     # Of all children up to now.
     most_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
-    print(f"{name}: exit code {done.returncode}, {took_s:.1f} s ({used_s:.1f} s of processor), at most {most_mb:.0f} MB")
+    took = f"{took_s:.1f} s ({used_s:.1f} s of processor)"
+    print(f"{name}: exit code {done.returncode}, {took}, at most {most_mb:.0f} MB", flush=True)
     if done.returncode not in (0, 1, 3):
         print(done.stderr[-2000:])
 
