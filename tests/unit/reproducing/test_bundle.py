@@ -81,6 +81,7 @@ def test_the_issue_has_what_the_template_asks_for(tmp_path: Path) -> None:
     assert [heading for heading in wanted if heading not in issue] == []
     for piece in (
         "2.51.0",
+        "backend planted, inputs INPUT FP32 [16], outputs OUTPUT FP32 [16]",
         "docker run",
         "--network none",
         'backend: "planted"',
