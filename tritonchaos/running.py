@@ -24,6 +24,7 @@ from tritonchaos.scenario_engine import Interrupt
 from tritonchaos.schedule import Schedule, expand
 from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest, prepare_folder
 from tritonchaos.summary import FinishedRun
+from tritonchaos.units import parse_seconds
 
 RUNS_FOLDER: Final = Path("tritonchaos-runs")
 
@@ -148,6 +149,18 @@ def _broke_off(begun: _Begun, folder: Path) -> Iterator[None]:
             f"the run broke off: {error.message}",
             hint=f"{hint}`tritonchaos judge {folder}` judges what was recorded until then",
         ) from error
+
+
+def longest_time_s(asked: str | float | None) -> float | None:
+    """Read the longest time of a run, such as "10min" or a number of seconds; None: no limit.
+
+    Raises:
+        UsageError: It is no time.
+    """
+    try:
+        return None if asked is None else parse_seconds(asked)
+    except ValueError as error:
+        raise UsageError(f"--max-time: {error}") from None
 
 
 def _watch(facts: RunFacts) -> Watch | None:

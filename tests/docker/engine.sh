@@ -111,7 +111,7 @@ start_once() {
         --containerd-namespace "$(bridge_name)" --containerd-plugins-namespace "$(bridge_name)-plugins" \
         --bridge "$(bridge_name)" --default-address-pool base=10.214.0.0/16,size=24 \
         --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false \
-        --cgroup-parent "/$(bridge_name)" \
+        --exec-opt native.cgroupdriver=cgroupfs --cgroup-parent "/$(bridge_name)" \
         >"$folder/dockerd.log" 2>&1 </dev/null &
     wait_until_it_answers $!
 }

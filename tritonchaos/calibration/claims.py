@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tritonchaos.calibration.outcomes import Outcome
-from tritonchaos.calibration.trials import Kind
+from tritonchaos.calibration.trials import AT_MOST, Kind
 
 # Runs that a claim rests on, all of which found the leak. A size next to one that was missed is near the limit of what
 # can be seen: there a leak that one run in five misses is found by all of eight with chance 0.17, by five with 0.33.
@@ -57,9 +57,15 @@ def sizes_seen(outcomes: Sequence[Outcome], metric: str) -> list[Seen]:
         claimed = with_margin(size.cycles) if _may_be_claimed(size, smaller) else None
         if size.is_missed:
             worst = None
-        seen.append(replace(size, claimed_cycles=_not_better_than(worst, claimed)))
-        worst = _not_better_than(worst, claimed) if claimed is not None else worst
+        claimed = _not_better_than(worst, claimed)
+        worst = worst if claimed is None else claimed
+        seen.append(replace(size, claimed_cycles=_within_a_run(claimed)))
     return seen
+
+
+def _within_a_run(claimed: int | None) -> int | None:
+    """What needs more cycles than a run has would not be found by every run."""
+    return None if claimed is None or claimed > AT_MOST else claimed
 
 
 def _sizes(outcomes: Sequence[Outcome]) -> list[int]:

@@ -11,7 +11,7 @@ from tritonchaos.calibrated import key_parts
 from tritonchaos.calibration.claims import Seen, headline_claim, runs_needed, sizes_seen, smallest_within
 from tritonchaos.calibration.outcomes import Outcome, median
 from tritonchaos.calibration.sampling_cost import SamplingCost
-from tritonchaos.calibration.trials import Kind
+from tritonchaos.calibration.trials import AT_MOST, Kind
 from tritonchaos.units import format_bytes
 
 SCHEMA: Final = "tritonchaos.calibration/1"
@@ -182,7 +182,9 @@ def why_not_claimed(size: Seen, needed: int, larger_was_missed: bool) -> str | N
         return f"{size.runs - len(size.cycles)} of {size.runs} runs did not find it"
     if larger_was_missed:
         return "a larger leak was not always found"
-    return f"{size.runs} runs, {needed} are needed"
+    if size.runs < needed:
+        return f"{size.runs} runs, {needed} are needed"
+    return f"found so late that a run of {AT_MOST} cycles may miss it"
 
 
 def _bounded(kind: Kind, outcomes: Sequence[Outcome], metric: str) -> dict[str, Any]:

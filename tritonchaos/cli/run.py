@@ -111,14 +111,14 @@ def run_command(
     70 own fault, 130 interrupted.
     """
     from tritonchaos.overriding import Overrides
-    from tritonchaos.running import RunOptions
+    from tritonchaos.running import RunOptions, longest_time_s
 
     overrides = Overrides(
         settings=tuple(settings or ()),
         seed=seed,
         variant=variant,
         cycles=cycles,
-        server_path=None if server_path is None else str(server_path),
+        server_path=server_path,
         image=image,
         url=url,
         gpus=gpus,
@@ -131,7 +131,7 @@ def run_command(
         model_repository=model_repository,
         template_folders=tuple(templates or ()),
         accept_known=accept_known,
-        max_time_s=_seconds(max_time),
+        max_time_s=longest_time_s(max_time),
         reports=tuple(report or ()),
     )
     if dry_run:
@@ -140,16 +140,6 @@ def run_command(
     done = _run(scenarios, overrides, options, plugins=plugin or (), fail_fast=fail_fast)
     _print(done, as_json=json)
     raise typer.Exit(done.exit_code)
-
-
-def _seconds(max_time: str | None) -> float | None:
-    from tritonchaos.errors import UsageError
-    from tritonchaos.units import parse_seconds
-
-    try:
-        return None if max_time is None else parse_seconds(max_time)
-    except ValueError as error:
-        raise UsageError(f"--max-time: {error}") from None
 
 
 def _run(scenarios: list[str], overrides: Overrides, options: RunOptions, **how: Any) -> SetRun:

@@ -40,6 +40,10 @@ def test_one_miss_of_many_claims_nothing_and_of_smaller_leaks_neither() -> None:
     assert [size.stable for size in sizes_seen(outcomes, METRIC)] == [0, 1, 0]
 
 
+def test_what_is_found_near_the_end_of_a_run_is_not_claimed() -> None:
+    assert claimed(*[leak(MIB, 13)] * 5, *[leak(48 * KIB, 172)] * 9) == {MIB: 17, 48 * KIB: None}
+
+
 def test_a_size_next_to_one_that_was_missed_needs_more_runs() -> None:
     missed = leak(16 * KIB, 200, "INCONCLUSIVE")
     assert claimed(*[leak(64 * KIB, 13)] * (NEAR_THE_LIMIT_RUNS - 1), missed) == {64 * KIB: None, 16 * KIB: None}
