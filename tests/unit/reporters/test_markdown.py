@@ -20,6 +20,7 @@ Scenario `failed-load`, run `run-1`, seed 1, exit code 1.
 - growth: 1 MiB per cycle (95 % interval 512 KiB to 1.5 MiB)
 - metric: `host_private_bytes`
 - first seen: wrong, cycle 3, step 0 (load ident), 1 in all
+- all that happened there: `tritonchaos show . --phase wrong --cycle 3`
 - found by `memory_growth`, id `IDENTITY`
 
 ```text

@@ -13,6 +13,7 @@ import tempfile
 import traceback
 from typing import Any
 
+from tritonchaos.reproducing.program.beside import Beside
 from tritonchaos.reproducing.program.building import HERE, build_models
 from tritonchaos.reproducing.program.calls import call, read_index
 from tritonchaos.reproducing.program.gpu import open_gpu
@@ -47,7 +48,10 @@ class Walk:
                 self.steps.do_use({"model": model, "state": state})
         self.steps.start_server()
         for block in self.recipe["blocks"]:
-            if not self.run_block(block):
+            tracks = self.recipe["beside"].get(block["phase"], []) if block["cycles"] else []
+            with Beside(self.server, self.steps.states, tracks):
+                goes_on = self.run_block(block)
+            if not goes_on:
                 break
         self.run["exit_code"] = self.server.exit_code()
         self.run["stop"] = self.server.stop()
@@ -121,7 +125,7 @@ def clean_twin(recipe: dict[str, Any]) -> dict[str, Any]:
     twin: dict[str, Any] = json.loads(json.dumps(recipe))
     twin["server"]["env"].pop("TRITONCHAOS_PLANT", None)
     states = recipe["twin"]["states"]
-    for block in twin["blocks"]:
+    for block in twin["blocks"] + [track for tracks in twin["beside"].values() for track in tracks]:
         for step in block["each"]:
             if step.get("state") in states:
                 step["state"] = states[step["state"]]
@@ -151,6 +155,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--ld-library-path", default="", help="folders with libraries that the server needs")
     parser.add_argument(
         "--clean-twin", action="store_true", help="run without the defect's cause; must say not reproduced"
+    )
+    parser.add_argument(
+        "--log-verbose", action="store_true", help="let the server log verbosely; with --out the log is kept"
     )
     parser.add_argument("--out", default="", help="folder for observed.json and server.log of this run")
     return parser.parse_args()
@@ -193,6 +200,8 @@ def main() -> int:
     work = tempfile.mkdtemp(prefix="repro-")
     run: dict[str, Any] = {}
     try:
+        if arguments.log_verbose:
+            recipe["server"]["flags"]["log-verbose"] = "1"
         run = walk(clean_twin(recipe) if arguments.clean_twin else recipe, arguments, work)
         code, lines = judge(recipe["claim"], run)
     except CannotTell as error:
