@@ -31,6 +31,9 @@ def test_the_wheel_carries_what_it_needs(wheel: Path) -> None:
         assert f"tritonchaos/planted/{source.name}" in names
     for part in ("page.css", "page.js", "charts.js", "vendor/uPlot.iife.min.js", "vendor/uPlot.LICENSE"):
         assert f"tritonchaos/html_page/{part}" in names
+    for part in ("shipped_data/docker/images.yaml", "workers/build_in_place.sh", "containers/relay.c"):
+        assert f"tritonchaos/{part}" in names
+    assert "tritonchaos/shipped_data/model_templates/identity/tensorrt/build.include/cuda_runtime_api.h" in names
     assert "tritonchaos/py.typed" in names
     assert any(name.startswith("tritonchaos/shipped_data/model_templates/identity/") for name in names)
     assert not any(name.startswith("tests/") for name in names)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tritonchaos.errors import ExitCode
+from tritonchaos.errors import ExitCode, TritonChaosError
 from tritonchaos.observations import History, JsonValue, PhaseStopped
-from tritonchaos.plugins import CHECKERS, Checker, Watches
+from tritonchaos.plugins import CHECKERS, Checker, Follows, Watches
 from tritonchaos.scenario import build_plugin, parse_checks
-from tritonchaos.summary import FinishedRun, finish
+from tritonchaos.summary import FinishedRun, finish, followers
 from tritonchaos.verdict import Assessment, Check, Finding, Status, Verdict, judge
 
 
@@ -41,12 +41,27 @@ def wants_trim(checkers: Sequence[tuple[str, Checker]]) -> bool:
 def judge_history(history: History) -> FinishedRun:
     """Run the scenario's checks, mark what is already known, and compute what reports show."""
     checkers = build_checkers(history.facts.checks)
+    _walk_once(history, [checker for _, checker in checkers])
     checks: list[tuple[str, Check]] = [(name, checker.check) for name, checker in checkers]
     verdict = mark_known(mark_cut_short(judge(history, checks), history), history)
     exit_code = verdict.exit_code(accept_known=history.facts.accept_known)
     if history.interrupted and exit_code is not ExitCode.FINDINGS:
         exit_code = ExitCode.INTERRUPTED
     return finish(history, verdict, exit_code)
+
+
+def _walk_once(history: History, checkers: Sequence[Checker]) -> None:
+    """Let all who want to see every event of the run see them in one walk."""
+    wanted = {**followers(history)}
+    for checker in checkers:
+        if isinstance(checker, Follows):
+            wanted.update(checker.followers())
+    try:
+        history.follow_all(wanted)
+    except TritonChaosError:
+        raise
+    except Exception:  # the fault of one checker; `judge` names it and asks the others all the same
+        return
 
 
 def judge_with(history: History, checks: str) -> FinishedRun:

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from tritonchaos.errors import ScenarioError, UsageError
@@ -45,7 +46,7 @@ class Overrides:
     seed: int | None = None
     variant: str | None = None
     cycles: int | None = None
-    server_path: str | None = None
+    server_path: str | Path | None = None
     image: str | None = None
     url: str | None = None
     gpus: str | None = None
@@ -126,7 +127,7 @@ def _name_target(value: dict[str, Any], overrides: Overrides) -> Iterator[str]:
             option = name.replace("_", "-")
             raise UsageError(f"found --target {overrides.target} and --{option}, expected --target {target} with it")
         given = next((_fields(entry) for entry in _targets(value) if _name(entry) == target), {})
-        value["target"] = [{target: {**given, field: getattr(overrides, name)}}]
+        value["target"] = [{target: {**given, field: str(getattr(overrides, name))}}]
         yield f"target = {target} with {field} {getattr(overrides, name)}, and no other"
 
 

@@ -10,19 +10,24 @@ from typing import Final
 
 from tritonchaos.expectation import mismatch
 from tritonchaos.observations import (
-    Arm,
     CycleFinished,
     CycleStarted,
     Event,
     History,
+    PackedReadings,
     Reading,
     ServerStarted,
     SettleWindow,
     StepFinished,
+    pick,
 )
+from tritonchaos.observations.cycle_readings import CycleReading as CycleReading  # is had from here by everybody
 from tritonchaos.units import KIB, MIB
 
 RECORD: Final = "record"
+# Under which what they collect is kept (see `History.followed`).
+CYCLES: Final = "cycle_readings"
+BASELINES: Final = "baselines"
 # Used on a GPU by others than the server, as far as the driver tells.
 OTHERS_USED: Final = "nvml_others_used_bytes"
 
@@ -100,38 +105,6 @@ def has_settled(values: Sequence[int | None], count: int, quantum: int) -> bool:
 def is_flat(readings: Sequence[int], quantum: int) -> bool:
     """Say whether a phase with `until: flat` may end: at least 4 post-unload readings, the last 3 within a quantum."""
     return len(readings) >= FLAT_AT_LEAST and has_settled(readings, _FLAT_LAST, quantum)
-
-
-@dataclass(frozen=True, slots=True)
-class CycleReading:
-    """One finished cycle: what was still in use when its models were gone, and whether it counts.
-
-    Attributes:
-        start_number: Which start of the server was read; a change breaks every series.
-        values: Metric -> median of the last `sample_count` readings; a metric without a reading is absent.
-        unsettled: Metrics whose last readings did not lie within one quantum.
-        mismatch: The first unmet expectation of its main-track steps, with the step's label; None: the cycle counts.
-        loads: Number of load steps on the main track.
-        loaded: Values of the cycle's last "loaded" reading; empty where there is none.
-        latencies: latency_<NAME>_ns -> latency of the steps with `record: NAME`, the median if there were several.
-    """
-
-    phase: str
-    arm: Arm
-    cycle: int
-    is_warm_up: bool
-    start_number: int
-    values: Mapping[str, int]
-    unsettled: frozenset[str] = frozenset()
-    mismatch: str | None = None
-    loads: int = 0
-    loaded: Mapping[str, int] = field(default_factory=dict)
-    latencies: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def is_judged(self) -> bool:
-        """It is no warm-up cycle and all its main-track steps did what they should."""
-        return self.mismatch is None and not self.is_warm_up
 
 
 @dataclass(slots=True)
@@ -232,17 +205,57 @@ def read_cycles(events: Iterable[Event], sample_count: int) -> list[CycleReading
     return [reading for reading in readings if reading is not None]
 
 
-def cycle_readings(history: History) -> list[CycleReading]:
+class CycleFollower:
+    """Collects the readings of all finished cycles while a history is walked.
+
+    Args:
+        history: Whose events it will see.
+    """
+
+    kinds = (ServerStarted, CycleStarted, StepFinished, Reading, SettleWindow, CycleFinished)
+
+    def __init__(self, history: History) -> None:
+        self._reader = CycleReader(history.facts.sample_count)
+        self.readings: list[CycleReading] | PackedReadings = PackedReadings() if history.is_long else []
+
+    def see(self, event: Event) -> None:
+        """Take the next event."""
+        reading = self._reader.see(event)
+        if reading is not None:
+            self.readings.append(reading)
+
+
+def cycle_readings(history: History) -> Sequence[CycleReading]:
     """Return the readings of all finished cycles of a run, in the order in which they ran."""
-    return history.once("cycle_readings", lambda h: read_cycles(h.events, h.facts.sample_count))
+    return history.followed(CYCLES, lambda: CycleFollower(history)).readings
+
+
+def judged_readings(history: History) -> Sequence[CycleReading]:
+    """Return those of the cycles that are judged."""
+    return history.once("judged_readings", lambda h: pick(cycle_readings(h), lambda reading: reading.is_judged))
 
 
 def baseline(history: History, start_number: int = 1) -> Mapping[str, int]:
     """Return the first "ready" reading after a start of the server: used bytes with no model loaded; {} if none."""
-    current = 1
-    for event in history.events:
+    return history.followed(BASELINES, Baselines).by_start.get(start_number, {})
+
+
+class Baselines:
+    """Collects the first "ready" reading after each start of the server.
+
+    Attributes:
+        by_start: Number of the start -> metric -> value.
+    """
+
+    kinds = (ServerStarted, Reading)
+
+    def __init__(self) -> None:
+        self._current = 1
+        self.by_start: dict[int, Mapping[str, int]] = {}
+
+    def see(self, event: ServerStarted | Reading) -> None:
+        """Take the next event."""
         if isinstance(event, ServerStarted):
-            current = event.start_number
-        elif isinstance(event, Reading) and event.name == "ready" and current == start_number:
-            return event.values
-    return {}
+            self._current = event.start_number
+        elif event.name == "ready":
+            self.by_start.setdefault(self._current, event.values)

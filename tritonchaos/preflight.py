@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from tritonchaos.choosing import Chosen
+from tritonchaos.choosing import Chosen, choose, usable_target
 from tritonchaos.errors import ConfigTextError, TargetUnavailable
 from tritonchaos.pbtxt import edit
+from tritonchaos.plugins import HasRunLine, LaunchSpec, Target
+from tritonchaos.scenario import Scenario, TargetEntry
 from tritonchaos.schedule import Schedule, ScheduledStep, plain
 from tritonchaos.templates import ServedModel
 from tritonchaos.units import MIB, format_bytes
@@ -68,6 +72,38 @@ def _texts_of(model_repository: Path | None) -> dict[str, str]:
 
 def _text(content: bytes | Path) -> str:
     return (content.read_bytes() if isinstance(content, Path) else content).decode("utf-8", "replace")
+
+
+def starting_lines(scenario: Scenario, run_folder: Path, template_folders: Sequence[Path]) -> Iterator[str]:
+    """How the server of a run would be started: the chosen target, and its command where it is one that people know.
+
+    No image is fetched for it.
+
+    Args:
+        run_folder: Run directory; it need not exist.
+
+    Raises:
+        TargetUnavailable, TemplateError: As a run would.
+    """
+    chosen = choose(scenario, template_folders, _without_fetching)
+    yield from (f"skipped {what}: {why}" for what, why in chosen.skipped)
+    yield f"target {chosen.target.name}"
+    if not isinstance(chosen.target, HasRunLine):
+        return
+    scratch = run_folder.absolute() / "scratch"
+    launch = LaunchSpec(
+        repository=scratch / "model_repository",
+        scratch=scratch,
+        temp=scratch / "tmp",
+        log_file=run_folder.absolute() / "server.log",
+        shm_prefix=f"tc_{secrets.token_hex(4)}_",
+        backends={name: path for model in chosen.models.values() for name, path in model.backends.items()},
+    )
+    yield chosen.target.run_line(launch.with_settings(scenario.server.settings()))
+
+
+def _without_fetching(entry: TargetEntry) -> Target:
+    return usable_target(replace(entry, fields={**entry.fields, "pull": "never"}) if entry.name == "docker" else entry)
 
 
 def check_shared_memory(chosen: Chosen) -> None:

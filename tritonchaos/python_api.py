@@ -11,11 +11,10 @@ from tritonchaos.finding_scenarios import Given
 from tritonchaos.observations import Event, JsonValue
 from tritonchaos.overriding import Overrides
 from tritonchaos.plugins import load_plugins
-from tritonchaos.running import RUNS_FOLDER, Run, RunOptions
+from tritonchaos.running import RUNS_FOLDER, Run, RunOptions, longest_time_s
 from tritonchaos.running_sets import Entry, SetRun, plan
 from tritonchaos.running_sets import run_set as run_planned
 from tritonchaos.scenario_engine import Interrupt
-from tritonchaos.units import parse_seconds
 
 
 def run(
@@ -29,6 +28,8 @@ def run(
     image: str | None = None,
     url: str | None = None,
     gpus: str | None = None,
+    target: str | None = None,
+    pull: str | None = None,
     max_time: str | float | None = None,
     out: Path | None = None,
     runs: Path = RUNS_FOLDER,
@@ -64,10 +65,12 @@ def run(
         seed=seed,
         variant=variant,
         cycles=cycles,
-        server_path=None if server_path is None else str(server_path),
+        server_path=server_path,
         image=image,
         url=url,
         gpus=gpus,
+        target=target,
+        pull=pull,
     )
     options = RunOptions(
         out=out,
@@ -75,7 +78,7 @@ def run(
         model_repository=model_repository,
         template_folders=tuple(templates),
         accept_known=accept_known,
-        max_time_s=None if max_time is None else parse_seconds(max_time),
+        max_time_s=longest_time_s(max_time),
         reports=tuple(reports),
         observers=tuple(observers),
     )

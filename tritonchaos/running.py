@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from tritonchaos import __version__, calibrated
 from tritonchaos.choosing import Chosen, choose, usable_target
 from tritonchaos.errors import RunBrokeOff, StoreError, TritonChaosError, UsageError
 from tritonchaos.judging import build_checkers, find_watch, judge_history, judge_with
+from tritonchaos.machine_facts import machine_facts
 from tritonchaos.observations import Event, PhaseFacts, RunFacts, ServerStarted
 from tritonchaos.plugins import Reporter, Target, Watch, choose_reporters
 from tritonchaos.preflight import check_edits, check_shared_memory
@@ -24,6 +24,7 @@ from tritonchaos.scenario_engine import Interrupt
 from tritonchaos.schedule import Schedule, expand
 from tritonchaos.store import RunStore, new_run_folder, open_history, point_latest, prepare_folder
 from tritonchaos.summary import FinishedRun
+from tritonchaos.units import parse_seconds
 
 RUNS_FOLDER: Final = Path("tritonchaos-runs")
 
@@ -150,6 +151,18 @@ def _broke_off(begun: _Begun, folder: Path) -> Iterator[None]:
         ) from error
 
 
+def longest_time_s(asked: str | float | None) -> float | None:
+    """Read the longest time of a run, such as "10min" or a number of seconds; None: no limit.
+
+    Raises:
+        UsageError: It is no time.
+    """
+    try:
+        return None if asked is None else parse_seconds(asked)
+    except ValueError as error:
+        raise UsageError(f"--max-time: {error}") from None
+
+
 def _watch(facts: RunFacts) -> Watch | None:
     watches = find_watch(build_checkers(facts.checks))
     return watches.watch(facts.uses_gpu, facts.metrics, facts.amplified) if watches else None
@@ -242,7 +255,7 @@ def _facts(scenario: Scenario, schedule: Schedule, chosen: Chosen, folder: Path,
         scenario=scenario.scenario,
         seed=scenario.seed,
         started_utc=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        target={**target, "machine": platform.machine(), "kernel": platform.release()},
+        target={**target, **machine_facts(target)},
         target_skipped=chosen.skipped,
         variants=chosen.variants,
         uses_gpu=uses_gpu,

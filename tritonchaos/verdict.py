@@ -133,6 +133,7 @@ class Assessment:
         reason: One sentence for the report; for UNKNOWN, what is missing.
         counts: False: shown, but does not change the verdict (a secondary metric that stayed unknown).
         per: What `excluded_bytes_per_cycle` is stated per: "cycle", or "load" where cycles repeated their loads.
+        plain_words: A paragraph with the numbers that decided, for those who distrust statistics; "" where none is.
     """
 
     checker: str
@@ -146,6 +147,7 @@ class Assessment:
     findings: tuple[Finding, ...] = ()
     counts: bool = True
     per: str = "cycle"
+    plain_words: str = ""
 
     def __post_init__(self) -> None:
         if self.status is Status.FAIL and not self.findings:

@@ -155,6 +155,31 @@ class _Bench:
             Row("from the last cycle to the written reports", f"{judged_s:.1f} s"),
         ]
 
+    def docker(self) -> None:
+        """The same server build here and in a container, in turns."""
+        engine = os.environ.get("TRITONCHAOS_TEST_ENGINE")
+        if not engine:
+            self.say("docker: $TRITONCHAOS_TEST_ENGINE names no engine, not measured")
+            return
+        image = {"image": "tritonchaos/tritonserver-cpu:2.51", "pull": "never", "engine": engine}
+        targets = {
+            "here": {"local": {}},
+            "publish": {"docker": {**image, "network": "publish"}},
+            "none": {"docker": {**image, "network": "none"}},
+        }
+        rounds, count = self._arguments.rounds, self._arguments.cycles_per_round
+        self.say(f"docker: {rounds} rounds of {count} cycles on each of {', '.join(targets)}")
+        took: dict[str, list[float]] = {name: [] for name in targets}
+        for _ in range(rounds):
+            for name, target in targets.items():
+                history = self.run(scenarios.cycles_on(target, count)).history
+                took[name].append(statistics.median(measuring.cycle_times_ns(history, "ours")) / 1e6)
+        self.rows.append(Row(f"a cycle on the local target ({rounds} rounds of {count})", _span(took["here"], "ms")))
+        for name in ("publish", "none"):
+            added = [there - here for there, here in zip(took[name], took["here"], strict=True)]
+            what = f"the same through Docker, `network: {name}`, beyond that"
+            self.rows.append(Row(what, _span(added, "ms"), "< 2 ms", statistics.median(added) < 2))
+
     def write(self) -> None:
         load = os.getloadavg()[2]
         self.remarks.append(
@@ -189,7 +214,7 @@ def main() -> None:
         bench.write()
 
 
-_PARTS = ("cycle", "sampling", "start", "inference", "many_cycles")
+_PARTS = ("cycle", "sampling", "start", "inference", "many_cycles", "docker")
 
 if __name__ == "__main__":
     main()

@@ -30,6 +30,12 @@ def cycles_beside_bare_loop(rounds: int, count: int) -> str:
     return _scenario("bench-cycles", phases)
 
 
+def cycles_on(target: dict[str, Any], count: int) -> str:
+    """Cycles of tritonchaos on a target, after some to warm up."""
+    phases = [{"phase": "begin", "cycles": 30, "each": CYCLE}, {"phase": "ours", "cycles": count, "each": CYCLE}]
+    return _scenario("bench-target", phases, target=target)
+
+
 def many_cycles(count: int, parts: int) -> str:
     """Many cycles, with a look at tritonchaos itself after each part."""
     phases: list[dict[str, Any]] = [{"phase": "look_0", "steps": ["look_at_tool"]}]
@@ -61,12 +67,14 @@ def inference_beside_bare_loop(rounds: int, seconds: float) -> str:
     return _scenario("bench-inference", phases)
 
 
-def _scenario(name: str, phases: list[dict[str, Any]], variant: str = "planted") -> str:
+def _scenario(
+    name: str, phases: list[dict[str, Any]], variant: str = "planted", target: dict[str, Any] | None = None
+) -> str:
     return json.dumps(
         {
             "scenario": name,
             "seed": 1,
-            "target": [{"local": {}}],
+            "target": [target or {"local": {}}],
             "server": {"flags": {"disable-auto-complete-config": True}},
             "models": {
                 "ident": {"template": "identity", "variant": variant, "parameters": {"datatype": "FP32", "dims": [16]}}

@@ -20,7 +20,11 @@ def sampler(request):
 
 @pytest.fixture
 def scope(tmp_path):
-    return SampleScope(pid=os.getpid(), shm_prefix=f"tc_contract{os.getpid()}_", temp=tmp_path)
+    cgroup, temp = tmp_path / "cgroup", tmp_path / "temp"
+    cgroup.mkdir()
+    temp.mkdir()
+    (cgroup / "memory.current").write_text("4096\n")
+    return SampleScope(pid=os.getpid(), shm_prefix=f"tc_contract{os.getpid()}_", temp=temp, cgroups={"": cgroup})
 
 
 def open_fds():
@@ -28,7 +32,7 @@ def open_fds():
 
 
 def test_the_shipped_samplers_are_registered():
-    assert {"host", "nvml"} <= set(SAMPLERS.names())
+    assert {"container", "host", "nvml"} <= set(SAMPLERS.names())
 
 
 def test_reads_whole_numbers_of_metrics_named_with_a_unit(sampler, scope):

@@ -111,7 +111,7 @@ start_once() {
         --containerd-namespace "$(bridge_name)" --containerd-plugins-namespace "$(bridge_name)-plugins" \
         --bridge "$(bridge_name)" --default-address-pool base=10.214.0.0/16,size=24 \
         --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false \
-        --cgroup-parent "/$(bridge_name)" \
+        --exec-opt native.cgroupdriver=cgroupfs --cgroup-parent "/$(bridge_name)" \
         >"$folder/dockerd.log" 2>&1 </dev/null &
     wait_until_it_answers $!
 }
@@ -133,9 +133,12 @@ wait_until_it_answers() {
 
 # --- images ----------------------------------------------------------------------------------------------------------
 
-# The mirror that this machine's own apt uses.
+# The mirror that this machine's own apt uses: as its sources name it, which needs no lists to be there, or as those do.
 mirror() {
-    apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk -v suite="$SUITE" '$2 == suite {print $1; exit}'
+    {
+        apt-get indextargets --no-release-info --format '$(SITE) $(RELEASE)' 'Created-By: Packages'
+        apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages'
+    } 2>/dev/null | awk -v suite="$SUITE" '$2 == suite && !found {print $1; found = 1}'
 }
 
 make_base_image() {

@@ -247,3 +247,41 @@ def test_kill_9_of_the_starter_leaves_no_server_and_no_stub(starter: subprocess.
     assert wait_for(lambda: all(is_gone(int(pid)) for pid in pids)), [processes.read_stat(int(pid)) for pid in pids]
     # Shared memory outlives processes; `tritonchaos clean` removes it, and here the test does.
     processes.remove_shared_memory(prefix)
+
+
+# --- trimming ------------------------------------------------------------------------------------
+
+SHOWS_ENVIRONMENT = (
+    IDENTITY
+    + """
+    def initialize(self, args):
+        import json, os
+        told = [os.environ.get("LD_PRELOAD"), os.environ.get("TRITONCHAOS_TRIM")]
+        print("TOLD " + json.dumps(told), flush=True)
+"""
+)
+
+
+def test_a_server_that_may_be_trimmed_is_and_its_stubs_do_not_see_how(tmp_path: Path) -> None:
+    server = start_local_server(tmp_path, may_trim=True)
+    try:
+        assert server.target.trim(30.0) == ""
+        write_python_model(server.launch.repository, "shows", SHOWS_ENVIRONMENT)
+        load(server, "shows")
+        told = next(line for line in server.launch.log_file.read_text().splitlines() if "TOLD " in line)
+        assert json.loads(told.partition("TOLD ")[2]) == [None, None]
+        assert server.target.trim(30.0) == ""
+        assert "preloaded" in server.target.describe()["malloc_trim"]
+    finally:
+        server.stop()
+    assert "no server runs" in server.target.trim(1.0)
+
+
+def test_a_server_is_left_alone_unless_it_may_be_trimmed(tmp_path: Path) -> None:
+    server = start_local_server(tmp_path)
+    try:
+        assert "trimmer" not in Path(f"/proc/{server.pid}/maps").read_text()
+        assert "not prepared" in server.target.trim(1.0)
+        assert "malloc_trim" not in server.target.describe()
+    finally:
+        server.stop()

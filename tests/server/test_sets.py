@@ -182,3 +182,9 @@ def test_python_takes_plain_values_and_says_what_is_wrong(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="more than one run"):
         tritonchaos.run(VARIED, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_python_says_what_is_no_time_as_the_command_line_does(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--max-time: found 'soon', expected a time"):
+        tritonchaos.run(PASSING, max_time="soon", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

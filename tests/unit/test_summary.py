@@ -77,7 +77,7 @@ MEMBERS = """
 schema run_id tritonchaos_version scenario seed verdict exit_code interrupted target target_skipped variants
 server_starts readings phases assessments findings notes
 """
-OF_ASSESSMENT = "checker metric status verdict rule cycles_used excluded_bytes_per_cycle reason per"
+OF_ASSESSMENT = "checker metric status verdict rule cycles_used excluded_bytes_per_cycle reason per plain_words"
 OF_FINDING = """
 id kind checker title metric bytes_per_cycle interval_bytes_per_cycle position evidence known undocumented counts
 per footprint_bytes footprints ladder

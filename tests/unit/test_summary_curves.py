@@ -6,7 +6,7 @@ from tests.builders import CONTROL, TREATMENT, failed_load, make_cycle, make_pos
 from tests.finished_runs import HOST, LEAK, PHASES, leaking_run
 from tritonchaos.observations import PhaseFacts
 from tritonchaos.summary import finish
-from tritonchaos.summary.curves import curve, curves, is_interleaved, judged_curves, restarts, stretches
+from tritonchaos.summary.curves import Outline, curve, curves, judged_curves, outline
 from tritonchaos.summary.faults import FaultBand, FaultFollower, fault_bands
 from tritonchaos.summary.retained import retained
 from tritonchaos.units import KIB, MIB
@@ -69,10 +69,9 @@ def test_phases_restarts_and_pairs_are_told_from_the_order_of_the_cycles() -> No
         *make_cycle({HOST: 1}, phase="b", arm=TREATMENT, cycle=1, start=2),
     ]
     rows = finish(run().add(*cycles).history(), Verdict(Status.PASS, (), ()), 0).rows
-    assert list(stretches(rows)) == [(0, 0, "a"), (1, 2, "b")]
-    assert restarts(rows) == [(2, 2)]
-    assert is_interleaved(rows)
-    assert not is_interleaved(rows[:2])
+    assert outline(rows) == Outline([(0, 0, "a"), (1, 2, "b")], [(2, 2)], is_interleaved=True)
+    assert outline(rows[:2]) == Outline([(0, 0, "a"), (1, 1, "b")], [], is_interleaved=False)
+    assert outline([]) == Outline([], [], is_interleaved=False)
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tritonchaos.calibration.outcomes import Outcome
-from tritonchaos.calibration.trials import Kind
+from tritonchaos.calibration.trials import AT_MOST, Kind
 
-# Runs that a claim rests on. A leak that one run in ten misses is found by all of five with chance 0.59, by all of ten
-# with 0.35: what is left of the risk is taken by the margin in cycles, and by claiming only what larger leaks bear out.
+# Runs that a claim rests on, all of which found the leak. A size next to one that was missed is near the limit of what
+# can be seen: there a leak that one run in five misses is found by all of eight with chance 0.17, by five with 0.33.
 LEAST_RUNS: Final = 5
+NEAR_THE_LIMIT_RUNS: Final = 8
 WITHIN: Final = (10, 20, 50, 200)
 _MARGIN: Final = 0.25
 _LEAST_MARGIN: Final = 2  # cycles
@@ -36,6 +37,11 @@ class Seen:
     stable: int
     claimed_cycles: int | None
 
+    @property
+    def is_missed(self) -> bool:
+        """Whether a run did not find it."""
+        return len(self.cycles) < self.runs
+
 
 def sizes_seen(outcomes: Sequence[Outcome], metric: str) -> list[Seen]:
     """Return how each size of leak was found, the largest first.
@@ -43,22 +49,46 @@ def sizes_seen(outcomes: Sequence[Outcome], metric: str) -> list[Seen]:
     What is claimed of a size is never better than what is claimed of a larger one: if a larger leak took longer, that
     was chance, or something that the smaller one may run into as well.
     """
+    counted = [_counted(outcomes, metric, count) for count in _sizes(outcomes)]
     seen: list[Seen] = []
     worst: int | None = 0
-    for count in sorted({o.trial.count for o in outcomes if o.trial.kind is Kind.LEAK}, reverse=True):
-        verdicts = [
-            outcome.verdicts[metric]
-            for outcome in outcomes
-            if outcome.trial.kind is Kind.LEAK and outcome.trial.count == count and metric in outcome.verdicts
-        ]
-        found = tuple(verdict.cycles for verdict in verdicts if verdict.word == "LEAK")
-        stable = sum(verdict.word == "STABLE" for verdict in verdicts)
-        claimed = with_margin(found) if len(found) == len(verdicts) >= LEAST_RUNS else None
-        if len(found) < len(verdicts):
+    for number, size in enumerate(counted):
+        smaller = counted[number + 1] if number + 1 < len(counted) else None
+        claimed = with_margin(size.cycles) if _may_be_claimed(size, smaller) else None
+        if size.is_missed:
             worst = None
-        seen.append(Seen(count, found, len(verdicts), stable, _not_better_than(worst, claimed)))
-        worst = _not_better_than(worst, claimed) if claimed is not None else worst
+        claimed = _not_better_than(worst, claimed)
+        worst = worst if claimed is None else claimed
+        seen.append(replace(size, claimed_cycles=_within_a_run(claimed)))
     return seen
+
+
+def _within_a_run(claimed: int | None) -> int | None:
+    """What needs more cycles than a run has would not be found by every run."""
+    return None if claimed is None or claimed > AT_MOST else claimed
+
+
+def _sizes(outcomes: Sequence[Outcome]) -> list[int]:
+    return sorted({o.trial.count for o in outcomes if o.trial.kind is Kind.LEAK}, reverse=True)
+
+
+def _counted(outcomes: Sequence[Outcome], metric: str, count: int) -> Seen:
+    verdicts = [
+        outcome.verdicts[metric]
+        for outcome in outcomes
+        if outcome.trial.kind is Kind.LEAK and outcome.trial.count == count and metric in outcome.verdicts
+    ]
+    found = tuple(verdict.cycles for verdict in verdicts if verdict.word == "LEAK")
+    return Seen(count, found, len(verdicts), sum(verdict.word == "STABLE" for verdict in verdicts), None)
+
+
+def runs_needed(smaller: Seen | None) -> int:
+    """Return the runs that a claim rests on, by how the next smaller size was found."""
+    return NEAR_THE_LIMIT_RUNS if smaller is not None and smaller.is_missed else LEAST_RUNS
+
+
+def _may_be_claimed(size: Seen, smaller: Seen | None) -> bool:
+    return not size.is_missed and size.runs >= runs_needed(smaller)
 
 
 def _not_better_than(worst: int | None, claimed: int | None) -> int | None:

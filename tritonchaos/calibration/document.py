@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from tritonchaos import __version__
 from tritonchaos.calibrated import key_parts
-from tritonchaos.calibration.claims import LEAST_RUNS, Seen, headline_claim, sizes_seen, smallest_within
+from tritonchaos.calibration.claims import Seen, headline_claim, runs_needed, sizes_seen, smallest_within
 from tritonchaos.calibration.outcomes import Outcome, median
 from tritonchaos.calibration.sampling_cost import SamplingCost
-from tritonchaos.calibration.trials import Kind
+from tritonchaos.calibration.trials import AT_MOST, Kind
 from tritonchaos.units import format_bytes
 
 SCHEMA: Final = "tritonchaos.calibration/1"
@@ -137,7 +137,7 @@ def _metric(metric: str, outcomes: Sequence[Outcome], date: str) -> dict[str, An
         "variant": outcomes[0].trial.variant,
         "statement": None if claim is None else statement(metric, claim, outcomes, date),
         "smallest_leak": {str(within): _claim(size) for within, size in smallest_within(seen).items()},
-        "leaks": [_leak(size) for size in seen],
+        "leaks": _leaks(seen),
         "bounded": {kind.value: _bounded(kind, outcomes, metric) for kind in _BOUNDED},
         "excluded_bytes_per_cycle": max(_excluded(clean, metric), default=None),
         "noise_floor_bytes": max((outcome.noise.get(metric, 0) for outcome in clean), default=None),
@@ -150,7 +150,15 @@ def _claim(size: Seen | None) -> dict[str, Any] | None:
     return None if size is None else {"bytes_per_cycle": size.count, "cycles": size.claimed_cycles, "runs": size.runs}
 
 
-def _leak(size: Seen) -> dict[str, Any]:
+def _leaks(seen: Sequence[Seen]) -> list[dict[str, Any]]:
+    rows = []
+    for number, size in enumerate(seen):
+        smaller = seen[number + 1] if number + 1 < len(seen) else None
+        rows.append(_leak(size, runs_needed(smaller), any(larger.is_missed for larger in seen[:number])))
+    return rows
+
+
+def _leak(size: Seen, needed: int, larger_was_missed: bool) -> dict[str, Any]:
     return {
         "bytes_per_cycle": size.count,
         "runs": size.runs,
@@ -158,19 +166,25 @@ def _leak(size: Seen) -> dict[str, Any]:
         "called_stable": size.stable,
         "cycles": list(size.cycles),
         "claimed_cycles": size.claimed_cycles,
-        "why_not_claimed": why_not_claimed(size),
+        "why_not_claimed": why_not_claimed(size, needed, larger_was_missed),
     }
 
 
-def why_not_claimed(size: Seen) -> str | None:
-    """Say why nothing is claimed of a size; None if something is."""
+def why_not_claimed(size: Seen, needed: int, larger_was_missed: bool) -> str | None:
+    """Say why nothing is claimed of a size; None if something is.
+
+    Args:
+        needed: Runs that a claim on it rests on.
+    """
     if size.claimed_cycles is not None:
         return None
     if len(size.cycles) < size.runs:
         return f"{size.runs - len(size.cycles)} of {size.runs} runs did not find it"
-    if size.runs < LEAST_RUNS:
-        return f"{size.runs} runs, {LEAST_RUNS} are needed"
-    return "a larger leak was not always found"
+    if larger_was_missed:
+        return "a larger leak was not always found"
+    if size.runs < needed:
+        return f"{size.runs} runs, {needed} are needed"
+    return f"found so late that a run of {AT_MOST} cycles may miss it"
 
 
 def _bounded(kind: Kind, outcomes: Sequence[Outcome], metric: str) -> dict[str, Any]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from tritonchaos.expectation import Unmet, error_text, unmet
-from tritonchaos.observations import Answer, Expectation, History, NoAnswer, ServerExited, StepFinished, TrafficSummary
+from tritonchaos.observations import (
+    Answer,
+    Expectation,
+    Follower,
+    History,
+    NoAnswer,
+    ServerExited,
+    StepFinished,
+    TrafficSummary,
+)
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
@@ -36,18 +45,20 @@ class Expectations:
 
     name: ClassVar[str] = "expectations"
 
+    def followers(self) -> Mapping[str, Callable[[], Follower]]:
+        """What `check` has to see of the run."""
+        return {self.name: Demands}
+
     def check(self, history: History) -> Sequence[Assessment]:
         """Compare all steps with their expectations; sightings of one defect are counted once."""
-        steps = [step for step in history.of(StepFinished) if _demands_something(step)]
-        if not steps:
+        steps = history.followed(self.name, Demands)
+        if not steps.count:
             return [Assessment(self.name, Status.UNKNOWN, "no step with an expectation was run")]
-        pairs = [(step, found) for step in steps if (found := unmet(step)) is not None]
-        summaries = [summary for summary in history.of(TrafficSummary) if summary.spec.expect.kind != "any"]
-        wrong = sum(summary.count - summary.ok for summary in summaries)
+        pairs, wrong = steps.unmet, steps.wrong_in_traffic
         findings = merge_findings(_finding(step, found) for step, found in pairs if found.kind in _KINDS)
         unexplained = [step for step, found in pairs if found.kind not in _KINDS and not _is_explained(step, history)]
         silent = sum(found.kind not in _KINDS for _, found in pairs)
-        count = len(steps) + sum(summary.count for summary in summaries)
+        count = steps.count + steps.in_traffic
         reason = f"{count} steps, {len(pairs) - silent + wrong} not as expected"
         if silent:
             reason += f", {silent} without an answer or stuck"
@@ -58,6 +69,33 @@ class Expectations:
             reason += f"; nothing says why, the first: {first.spec.label()} ({first.position})"
             return [Assessment(self.name, Status.UNKNOWN, reason)]
         return [Assessment(self.name, Status.PASS, reason)]
+
+
+class Demands:
+    """Counts the steps that demand something, and keeps those that did not get it.
+
+    Attributes:
+        count: How many demanded something.
+        unmet: Those that did not get it, with what was not met.
+        in_traffic, wrong_in_traffic: Requests of summaries, and how many of them were not as expected.
+    """
+
+    kinds = (StepFinished, TrafficSummary)
+
+    def __init__(self) -> None:
+        self.count = self.in_traffic = self.wrong_in_traffic = 0
+        self.unmet: list[tuple[StepFinished, Unmet]] = []
+
+    def see(self, event: StepFinished | TrafficSummary) -> None:
+        """Take the next event."""
+        if isinstance(event, TrafficSummary):
+            if event.spec.expect.kind != "any":
+                self.in_traffic += event.count
+                self.wrong_in_traffic += event.count - event.ok
+        elif _demands_something(event):
+            self.count += 1
+            if (found := unmet(event)) is not None:
+                self.unmet.append((event, found))
 
 
 def _demands_something(step: StepFinished) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from tritonchaos.observations import (
     Evidence,
+    Follower,
     History,
     NoAnswer,
     Position,
@@ -34,11 +35,15 @@ class Hang:
 
     name: ClassVar[str] = _NAME
 
+    def followers(self) -> Mapping[str, Callable[[], Follower]]:
+        """What `check` has to see of the run."""
+        return {_NAME: Calls}
+
     def check(self, history: History) -> Sequence[Assessment]:
         """Look for calls without an answer and models that stay on the way."""
-        asked = sum(step.reply is not None for step in history.of(StepFinished))
-        asked += sum(summary.count for summary in history.of(TrafficSummary))
-        findings = merge_findings(_findings(history))
+        calls = history.followed(_NAME, Calls)
+        asked = calls.asked
+        findings = merge_findings(_findings(history, calls))
         if findings:
             return [Assessment(_NAME, Status.FAIL, findings[0].title, findings=findings)]
         if not asked:
@@ -46,29 +51,56 @@ class Hang:
         return [Assessment(_NAME, Status.PASS, f"{asked} calls were answered in time")]
 
 
-def _findings(history: History) -> Iterator[Finding]:
-    hung = 0
-    for event in history.events:
-        if isinstance(event, ServerStarted):
-            hung = 0
-        if not isinstance(event, StepFinished) or (title := _title(event)) is None:
-            continue
-        evidence = _evidence(history, event.position)
-        if hung:
-            evidence = (f"{hung} calls hung before: they may hold the threads that this one waits for", *evidence)
-        hung += 1
+class Calls:
+    """Counts the calls of a run and keeps those that hung.
+
+    Attributes:
+        asked: How many calls there were.
+        hung: (calls that hung before on the same server, what hung, the step).
+        silent: Probes that the server answered in no way.
+    """
+
+    kinds = (ServerStarted, StepFinished, TrafficSummary, Probe)
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.hung: list[tuple[int, str, StepFinished]] = []
+        self.silent: list[Probe] = []
+        self._hung_here = 0
+
+    def see(self, event: ServerStarted | StepFinished | TrafficSummary | Probe) -> None:
+        """Take the next event."""
+        if isinstance(event, StepFinished):
+            self.asked += event.reply is not None
+            if (title := _title(event)) is not None:
+                self.hung.append((self._hung_here, title, event))
+                self._hung_here += 1
+        elif isinstance(event, Probe):
+            if _is_silent(event):
+                self.silent.append(event)
+        elif isinstance(event, TrafficSummary):
+            self.asked += event.count
+        else:
+            self._hung_here = 0
+
+
+def _findings(history: History, calls: Calls) -> Iterator[Finding]:
+    for before, title, step in calls.hung:
+        evidence = _evidence(history, step.position)
+        if before:
+            evidence = (f"{before} calls hung before: they may hold the threads that this one waits for", *evidence)
         yield Finding(
             kind="hang",
             checker=_NAME,
             title=title,
-            step=event.spec.label(),
-            position=event.position,
+            step=step.spec.label(),
+            position=step.position,
             evidence=evidence,
-            undocumented=event.spec.undocumented,
-            details=tuple(_kept(history, "stacks", event.position)),
+            undocumented=step.spec.undocumented,
+            details=tuple(_kept(history, "stacks", step.position)),
         )
-    if not any(True for _ in history.of(ServerExited)):
-        yield from (_silence(probe, history) for probe in history.of(Probe) if _is_silent(probe))
+    if calls.silent and not any(True for _ in history.of(ServerExited)):
+        yield from (_silence(probe, history) for probe in calls.silent)
 
 
 def _title(step: StepFinished) -> str | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from tritonchaos.expectation import error_text
-from tritonchaos.observations import Answer, Event, History, Probe, ServerExited, ServerStarted, StepFinished
+from tritonchaos.observations import Answer, Event, Follower, History, Probe, ServerExited, ServerStarted, StepFinished
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
@@ -28,71 +29,81 @@ class IndexConsistent:
     name: ClassVar[str] = _NAME
     needs_probe: ClassVar[bool] = True
 
+    def followers(self) -> Mapping[str, Callable[[], Follower]]:
+        """What `check` has to see of the run."""
+        return {_NAME: ModelStates}
+
     def check(self, history: History) -> Sequence[Assessment]:
         """Follow each model from step to step and compare what the server says of it."""
-        follower = _Follower(_touched_beside(history))
-        findings = merge_findings(finding for event in history.events for finding in follower.see(event))
+        followed = history.followed(_NAME, ModelStates)
+        skipped = followed.touched_beside
+        findings = merge_findings(finding for model, finding in followed.contradictions if model not in skipped)
+        judged, unanswered = (
+            sum(count for model, count in counts.items() if model not in skipped)
+            for counts in (followed.judged, followed.unanswered)
+        )
         if findings:
             return [Assessment(_NAME, Status.FAIL, findings[0].title, findings=findings)]
-        if not follower.judged:
+        if not judged:
             return [Assessment(_NAME, Status.UNKNOWN, "the server was not asked after any load or unload")]
-        reason = f"index, model ready and metadata agreed after {follower.judged} steps"
-        if follower.unanswered:
-            reason += f"; {follower.unanswered} times the index did not answer"
+        reason = f"index, model ready and metadata agreed after {judged} steps"
+        if unanswered:
+            reason += f"; {unanswered} times the index did not answer"
             return [Assessment(_NAME, Status.UNKNOWN, reason)]
         return [Assessment(_NAME, Status.PASS, reason)]
 
 
-def _touched_beside(history: History) -> frozenset[str]:
-    return frozenset(
-        step.spec.model
-        for step in history.of(StepFinished)
-        if step.position.track != "main" and step.spec.name in {"load", "unload"} and step.spec.model
-    )
-
-
-class _Follower:
+class ModelStates:
     """Keeps the last step and the last probe of each model while it walks the events.
 
-    Args:
-        skipped: Models that are not judged.
+    Attributes:
+        touched_beside: Models that a track beside the main one loads or unloads.
+        contradictions: (model, what the server says of it that cannot be), in order.
+        judged: Model -> how often it was asked for after a step.
+        unanswered: Model -> how often the index did not answer then.
     """
 
-    def __init__(self, skipped: frozenset[str]) -> None:
-        self._skipped = skipped
+    kinds = (ServerStarted, ServerExited, StepFinished, Probe)
+
+    def __init__(self) -> None:
+        self.touched_beside: set[str] = set()
+        self.contradictions: list[tuple[str, Finding]] = []
+        self.judged: Counter[str] = Counter()
+        self.unanswered: Counter[str] = Counter()
         self._step: StepFinished | None = None
         self._last: dict[str, Probe] = {}
-        self.judged = 0
-        self.unanswered = 0
 
-    def see(self, event: Event) -> Iterator[Finding]:
-        """Take the next event and yield the contradictions that it shows."""
-        if isinstance(event, ServerStarted | ServerExited):
+    def see(self, event: Event) -> None:
+        """Take the next event and keep the contradictions that it shows."""
+        if isinstance(event, StepFinished):
+            if event.position.track == "main":
+                self._step = event
+                self._see_inference(event)
+            elif event.spec.model and event.spec.name in {"load", "unload"}:
+                self.touched_beside.add(event.spec.model)
+        elif isinstance(event, Probe):
+            self._see_probe(event)
+        else:
             self._last.clear()
-        elif isinstance(event, StepFinished) and event.position.track == "main":
-            self._step = event
-            yield from self._see_inference(event)
-        elif isinstance(event, Probe) and event.model not in self._skipped:
-            yield from self._see_probe(event)
 
-    def _see_probe(self, probe: Probe) -> Iterator[Finding]:
+    def _see_probe(self, probe: Probe) -> None:
         before, step = self._last.get(probe.model), self._step
         self._last[probe.model] = probe
         if step is None or step.position != probe.position or not isinstance(step.reply, Answer):
             return
         if probe.index is None:
-            self.unanswered += 1
+            self.unanswered[probe.model] += 1
             return
-        self.judged += 1
+        self.judged[probe.model] += 1
         if _states(probe) & _ON_THE_WAY:
             return
         # Where the server allows no load over its API (mode poll or none) it has loaded its models by itself.
         was_ready = (before is not None and _is_ready(before)) or _NOT_ALLOWED in error_text(step.reply)
         wrong = _contradiction(step, step.reply.status, probe, was_ready)
         if wrong:
-            yield _finding(step, wrong, probe)
+            self.contradictions.append((probe.model, _finding(step, wrong, probe)))
 
-    def _see_inference(self, step: StepFinished) -> Iterator[Finding]:
+    def _see_inference(self, step: StepFinished) -> None:
         """A model that is gone for the index and for model ready must not serve."""
         if step.spec.name != "infer" or step.spec.model is None or not isinstance(step.reply, Answer):
             return
@@ -100,7 +111,8 @@ class _Follower:
         if probe is None or probe.index is None or step.reply.status != 200:
             return
         if not _is_ready(probe) and not _states(probe) & _ON_THE_WAY:
-            yield _finding(step, "was answered although the index does not show the model READY", probe)
+            found = _finding(step, "was answered although the index does not show the model READY", probe)
+            self.contradictions.append((step.spec.model, found))
 
 
 def _contradiction(step: StepFinished, status: int, probe: Probe, was_ready: bool) -> str | None:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from tritonchaos.observations import Arm, History
 from tritonchaos.plugins import CHECKERS, Seconds
-from tritonchaos.post_unload import CycleReading, cycle_readings
+from tritonchaos.post_unload import CycleReading, judged_readings
 from tritonchaos.verdict import Assessment, Finding, Status
 
 _NAME: Final = "latency"
@@ -44,7 +44,7 @@ class Latency:
 
     def check(self, history: History) -> Sequence[Assessment]:
         """Hold the treatment arm's latencies against the limits."""
-        readings = [reading for reading in cycle_readings(history) if reading.is_judged]
+        readings = judged_readings(history)
         metrics = sorted({metric for reading in readings for metric in reading.latencies})
         if self.record:
             metrics = [f"latency_{self.record}_ns"]

@@ -71,8 +71,8 @@ class Leftovers:
 def _series(readings: Sequence[CycleReading]) -> list[JudgedSeries]:
     read = {metric for reading in readings for metric in reading.values}
     found = [JudgedSeries(metric) for metric in _METRICS if metric in read]
-    for series in found:
-        for reading in readings:
+    for reading in readings:
+        for series in found:
             series.see(reading)
     return found
 

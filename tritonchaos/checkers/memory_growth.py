@@ -82,11 +82,12 @@ def _assess(watch: GrowthWatch, metric: str, history: History) -> Assessment:
         excluded_bytes_per_cycle=state.excluded_bytes_per_cycle,
         counts=metric in watch.deciding,
         per=watch.unit,
+        plain_words=watch.series[metric].in_plain_words(),
     )
     noise = watch.noise_bytes(metric)
     if noise:
         moved = f"NOISY: what others use on this GPU moved by {format_bytes(noise)}; its total says nothing"
-        return replace(_with(assessment, Status.UNKNOWN, moved), verdict=Growth.INCONCLUSIVE.value, rule="")
+        return _taken_back(assessment, moved)
     if state.verdict is Growth.LEAK:
         return _leak(assessment, watch, metric, history)
     control = watch.series[metric].control_state()
@@ -101,7 +102,7 @@ def _leak(assessment: Assessment, watch: GrowthWatch, metric: str, history: Hist
     finding = _finding(watch, metric, history)
     if _is_only_kept(watch, metric, history):
         kept = f"{finding.title}, but malloc_trim returned it: the allocator kept it, it is no leak"
-        return replace(_with(assessment, Status.UNKNOWN, kept), verdict=Growth.INCONCLUSIVE.value)
+        return _taken_back(assessment, kept)
     if watch.may_be_somebody_elses(metric):
         return _with(assessment, Status.UNKNOWN, f"{finding.title}, {_beside_deciding(watch)}")
     reason = _joined(finding.title, *_remarks(watch, metric))
@@ -171,6 +172,12 @@ def _with(
 ) -> Assessment:
     is_counted = assessment.counts if counts is None else counts
     return replace(assessment, status=status, reason=reason, findings=findings, counts=is_counted)
+
+
+def _taken_back(assessment: Assessment, reason: str) -> Assessment:
+    """What the series alone says is not so, or not of the server."""
+    changed = replace(assessment, verdict=Growth.INCONCLUSIVE.value, rule="", plain_words=f"{reason}.")
+    return _with(changed, Status.UNKNOWN, reason)
 
 
 def _joined(*parts: str) -> str:

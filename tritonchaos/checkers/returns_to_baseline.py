@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from tritonchaos.observations import History, MetricLost, Position
+from tritonchaos.observations import History, MetricLost, Position, pick
 from tritonchaos.plugins import CHECKERS, ByteCount
-from tritonchaos.post_unload import CycleReading, baseline, cycle_readings, primary_metrics
+from tritonchaos.post_unload import CycleReading, baseline, judged_readings, primary_metrics
 from tritonchaos.units import MIB, format_bytes
 from tritonchaos.verdict import Assessment, Finding, Status
 
@@ -37,7 +37,7 @@ class ReturnsToBaseline:
 
     def check(self, history: History) -> Sequence[Assessment]:
         """Judge each deciding metric over the cycles whose steps did what they should."""
-        readings = [reading for reading in cycle_readings(history) if reading.is_judged]
+        readings = judged_readings(history)
         seen = {metric for reading in readings for metric in reading.values}
         metrics = primary_metrics(history.facts.uses_gpu, seen)
         if not metrics:
@@ -54,7 +54,7 @@ class ReturnsToBaseline:
         if lost is not None:  # what it would have shown from then on is unknown
             reason = f"{metric} was lost during the run ({lost.reason})"
             return Assessment(_NAME, Status.UNKNOWN, reason, metric=metric)
-        same = [r for r in readings if r.start_number == last.start_number and metric in r.values]
+        same = pick(readings, lambda r: r.start_number == last.start_number and metric in r.values)
         return self._judge(metric, same, before)
 
     def _judge(self, metric: str, readings: Sequence[CycleReading], before: Mapping[str, int]) -> Assessment:

@@ -8,7 +8,9 @@ import typer
 
 from tritonchaos.cli.options import Plugins
 
-_NO_CONTAINER = typer.Option("--no-container", help="Do not start a container for an instant.")
+_NO_CONTAINER = typer.Option(
+    "--no-container", help="Start no container, not even for an instant.", envvar="TRITONCHAOS_NO_CONTAINER"
+)
 
 
 def doctor_command(plugin: Plugins = None, no_container: Annotated[bool, _NO_CONTAINER] = False) -> None:

@@ -21,7 +21,7 @@ _QUANTUM = typer.Option(help='Granularity of a series, such as "2MiB".', envvar=
 _BUDGET = typer.Option(
     help="Values of a series after which it is left undecided; 0: judge all, beyond the verdict too.",
     min=0,
-    envvar="TRITONCHAOS_BUDGET",
+    envvar="TRITONCHAOS_SERIES_BUDGET",
 )
 _CHECKS = typer.Option(
     "--checks",

@@ -68,6 +68,12 @@ _FAIL_FAST = typer.Option(
 _KNOWN = typer.Option(
     "--accept-known", help="Known findings do not change the exit code.", envvar="TRITONCHAOS_ACCEPT_KNOWN"
 )
+_VERBOSE = typer.Option(
+    "--verbose",
+    "-v",
+    help="With --dry-run: also choose the target, and print the command that would start its server.",
+    envvar="TRITONCHAOS_VERBOSE",
+)
 _DRY = typer.Option("--dry-run", help="Print the schedule and stop; nothing is started.", envvar="TRITONCHAOS_DRY_RUN")
 
 
@@ -91,6 +97,7 @@ def run_command(
     fail_fast: Annotated[bool, _FAIL_FAST] = False,
     accept_known: Annotated[bool, _KNOWN] = False,
     dry_run: Annotated[bool, _DRY] = False,
+    verbose: Annotated[bool, _VERBOSE] = False,
     report: Reports = None,
     json: Json = False,
     plugin: Plugins = None,
@@ -104,14 +111,14 @@ def run_command(
     70 own fault, 130 interrupted.
     """
     from tritonchaos.overriding import Overrides
-    from tritonchaos.running import RunOptions
+    from tritonchaos.running import RunOptions, longest_time_s
 
     overrides = Overrides(
         settings=tuple(settings or ()),
         seed=seed,
         variant=variant,
         cycles=cycles,
-        server_path=None if server_path is None else str(server_path),
+        server_path=server_path,
         image=image,
         url=url,
         gpus=gpus,
@@ -124,25 +131,15 @@ def run_command(
         model_repository=model_repository,
         template_folders=tuple(templates or ()),
         accept_known=accept_known,
-        max_time_s=_seconds(max_time),
+        max_time_s=longest_time_s(max_time),
         reports=tuple(report or ()),
     )
     if dry_run:
-        _print_schedules(scenarios, overrides, model_repository, plugin or ())
+        _print_schedules(scenarios, overrides, options, plugin or (), tells_start=verbose)
         return
     done = _run(scenarios, overrides, options, plugins=plugin or (), fail_fast=fail_fast)
     _print(done, as_json=json)
     raise typer.Exit(done.exit_code)
-
-
-def _seconds(max_time: str | None) -> float | None:
-    from tritonchaos.errors import UsageError
-    from tritonchaos.units import parse_seconds
-
-    try:
-        return None if max_time is None else parse_seconds(max_time)
-    except ValueError as error:
-        raise UsageError(f"--max-time: {error}") from None
 
 
 def _run(scenarios: list[str], overrides: Overrides, options: RunOptions, **how: Any) -> SetRun:
@@ -177,15 +174,16 @@ def _print(done: SetRun, *, as_json: bool) -> None:
 
 
 def _print_schedules(
-    scenarios: list[str], overrides: Overrides, model_repository: Path | None, plugins: list[Path] | tuple[()]
+    scenarios: list[str], overrides: Overrides, options: RunOptions, plugins: list[Path] | tuple[()], tells_start: bool
 ) -> None:
     from tritonchaos.cli.output import write
     from tritonchaos.plugins import load_plugins
+    from tritonchaos.preflight import starting_lines
     from tritonchaos.running_sets import plan
     from tritonchaos.schedule import describe, expand
 
     load_plugins(plugins)
-    planned = plan(scenarios, overrides, model_repository)
+    planned = plan(scenarios, overrides, options.model_repository)
     for one in planned:
         if one.error is not None:
             raise one.error
@@ -193,3 +191,7 @@ def _print_schedules(
         if len(planned) > 1:
             write(f"# {one.name} {one.cell}".rstrip() + "\n")
         write("".join(f"{line}\n" for line in describe(expand(one.scenario))))
+        if tells_start:
+            folder = options.out or options.runs_folder / "RUN"
+            lines = starting_lines(one.scenario, folder, options.template_folders)
+            write("".join(f"\n{line}" for line in lines) + "\n")

@@ -9,6 +9,8 @@ import typer
 
 _BUNDLE = typer.Argument(help="Folder or .tar.gz that `tritonchaos repro` wrote.", metavar="BUNDLE", show_default=False)
 _SERVER = typer.Option("--server-path", help="The tritonserver to use.", envvar="TRITONCHAOS_SERVER_PATH")
+_IMAGE = typer.Option("--image", help="Run it in a container of this image.", envvar="TRITONCHAOS_IMAGE")
+_GPUS = typer.Option("--gpus", help='GPUs that the container gets, "0,1".', envvar="TRITONCHAOS_GPUS")
 _TWIN = typer.Option("--clean-twin", help="Run it without the defect's cause.", envvar="TRITONCHAOS_CLEAN_TWIN")
 _MAX_TIME = typer.Option("--max-time", help="Longest time, such as 10min.", envvar="TRITONCHAOS_MAX_TIME")
 
@@ -16,6 +18,8 @@ _MAX_TIME = typer.Option("--max-time", help="Longest time, such as 10min.", envv
 def verify_command(
     bundle: Annotated[Path, _BUNDLE],
     server_path: Annotated[Path | None, _SERVER] = None,
+    image: Annotated[str | None, _IMAGE] = None,
+    gpus: Annotated[str | None, _GPUS] = None,
     clean_twin: Annotated[bool, _TWIN] = False,
     max_time: Annotated[str, _MAX_TIME] = "30min",
 ) -> None:
@@ -24,14 +28,16 @@ def verify_command(
     A bundle is a program: run one only if you would run what its sender sends you.
     """
     from tritonchaos.errors import UsageError
-    from tritonchaos.reproducing import verify_bundle
+    from tritonchaos.reproducing import Where, verify_bundle
     from tritonchaos.units import parse_seconds
 
     try:
         deadline_s = parse_seconds(max_time)
     except ValueError as error:
         raise UsageError(f"--max-time: {error}") from error
-    verified = verify_bundle(bundle, server_path, clean_twin=clean_twin, deadline_s=deadline_s)
+    parts = tuple(int(part) if part.isdigit() else part for part in (gpus or "").replace(" ", "").split(",") if part)
+    where = Where(server_path, image, parts)
+    verified = verify_bundle(bundle, where, clean_twin=clean_twin, deadline_s=deadline_s)
     typer.echo(verified.text.rstrip())
     typer.echo(f"{bundle.name}: {verified.word}")
     raise typer.Exit(verified.exit_code)

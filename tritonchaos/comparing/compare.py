@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonchaos.comparing.finding_rows import check_rows, finding_rows
 from tritonchaos.comparing.growth_rows import growth_rows
-from tritonchaos.comparing.measured_rows import memory_rows, time_rows
+from tritonchaos.comparing.measured_rows import RUNS_FOR_SPREAD, memory_rows, time_rows
 from tritonchaos.comparing.records import Comparison, Kind, Outcome, Row, SideFacts, in_order
 from tritonchaos.comparing.runs import ComparedRun
 from tritonchaos.comparing.scenarios import differences, is_same
@@ -110,9 +110,10 @@ def _notes(base: SideFacts, candidate: SideFacts, pairs: Mapping[str, Pair]) -> 
         old, new = base.facts.get(name, ()), candidate.facts.get(name, ())
         if old != new:
             yield f"{name}: {', '.join(old) or 'unknown'} in the base, {', '.join(new) or 'unknown'} in the candidate"
-    for title, (old_runs, new_runs) in pairs.items():
-        if min(len(old_runs), len(new_runs)) < 3:
-            yield (
-                f"{title}: with {len(old_runs)} and {len(new_runs)} runs only times of more than twice and 20 ms apart "
-                "are told; three runs a side tell a quarter"
-            )
+    few = [title for title, sides in pairs.items() if min(map(len, sides)) < RUNS_FOR_SPREAD]
+    if few:
+        told = few[0] if len(few) == 1 else f"{len(few)} scenarios"
+        yield (
+            f"{told}: with fewer than {RUNS_FOR_SPREAD} runs a side, times are told apart only beyond twice and 20 ms; "
+            "with as many, beyond a quarter and 5 ms"
+        )

@@ -9,6 +9,7 @@ from typing import Final
 
 from tritonchaos.comparing.judgements import (
     Check,
+    are_accepted,
     assessments_of,
     checks_of,
     findings_of,
@@ -34,11 +35,18 @@ def finding_rows(scenario: str, base: Runs, candidate: Runs) -> Iterator[Row]:
     for identity in dict.fromkeys([*after, *before]):
         old, new = before.get(identity, []), after.get(identity, [])
         if old and new:
-            yield _in_both(scenario, old, new, (base, candidate))
+            yield _accepted(_in_both(scenario, old, new, (base, candidate)), new, candidate)
         elif new:
-            yield _only_in_candidate(scenario, new, (base, candidate))
+            yield _accepted(_only_in_candidate(scenario, new, (base, candidate)), new, candidate)
         else:
             yield _only_in_base(scenario, old, (base, candidate))
+
+
+def _accepted(row: Row, new: list[Finding], candidate: Runs) -> Row:
+    """Let a finding that the candidate was told to accept decide nothing."""
+    if not are_accepted(new, candidate):
+        return row
+    return replace(row, decides=False, why=f"{row.why}; known and accepted".removeprefix("; "))
 
 
 def _row(scenario: str, found: list[Finding], outcome: Outcome, base: str, candidate: str, why: str = "") -> Row:
@@ -146,6 +154,8 @@ def _check_row(scenario: str, check: Check, base: Runs, candidate: Runs) -> Row 
     old, new = _status(before), _status(after)
     if Status.FAIL.value in new:
         return None
+    if not after and old == Status.UNKNOWN.value:
+        return None  # such as a longest time that was over in the base alone
     if not after:
         why = "the candidate has no such check any more"
         return Row(scenario, Kind.CHECK, about, Outcome.CANNOT_TELL, old, "not judged", why=why, decides=counts)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from tritonchaos.comparing.judgements import Growth, assessments_of, growth_of
+from tritonchaos.comparing.judgements import Growth, are_accepted, assessments_of, growth_of
 from tritonchaos.comparing.records import Kind, Outcome, Row
 from tritonchaos.comparing.runs import ComparedRun
 from tritonchaos.summary import amount_text
@@ -24,7 +25,9 @@ def growth_rows(scenario: str, base: Sequence[ComparedRun], candidate: Sequence[
     )
     for metric in metrics:
         if assessments_of(base, (_CHECKER, metric)) and assessments_of(candidate, (_CHECKER, metric)):
-            yield _row(scenario, metric, growth_of(base, metric), growth_of(candidate, metric))
+            row = _row(scenario, metric, growth_of(base, metric), growth_of(candidate, metric))
+            leaks = [finding for run in candidate for finding in run.findings if finding.metric == metric]
+            yield replace(row, decides=row.decides and not (leaks and are_accepted(leaks, candidate)))
 
 
 def _row(scenario: str, metric: str, base: Growth, candidate: Growth) -> Row:

@@ -20,7 +20,9 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { border: 1px solid var(--line); padding: .35rem .55rem; text-align: left; vertical-align: top;
-  overflow-wrap: anywhere; } th { background: var(--soft); }
+  overflow-wrap: break-word; min-width: 6rem; } th { background: var(--soft); }
+td.about { min-width: 16rem; overflow-wrap: anywhere; } td.outcome { white-space: nowrap; }
+summary { cursor: pointer; font-weight: 600; margin-top: 1.5rem; }
 .worse, .new { color: var(--bad); font-weight: 600; } .better, .fixed { color: var(--good); font-weight: 600; }
 .cannot-tell { color: var(--unsure); font-weight: 600; } .aside { opacity: .8; }
 pre { background: var(--soft); border: 1px solid var(--line); padding: .75rem; overflow-x: auto; }
@@ -41,8 +43,14 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     yield f"<title>{_text(comparison.headline)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>"
     yield f'<h1 class="{_class(comparison.word)}">{_text(comparison.headline)}</h1>'
     yield f"<p>Exit code {int(comparison.exit_code)}.</p>"
-    yield from _table("What decides", [row for row in comparison.rows if row.decides])
-    yield from _table("What does not decide", [row for row in comparison.rows if not row.decides])
+    told = [row for row in comparison.rows if row.outcome is not Outcome.SAME]
+    yield from _table("What differs, or cannot be told, and decides", [row for row in told if row.decides])
+    yield from _table("What differs, or cannot be told, and does not decide", [row for row in told if not row.decides])
+    same = [row for row in comparison.rows if row.outcome is Outcome.SAME]
+    if same:
+        yield f"<details{'' if told else ' open'}><summary>What is the same: {len(same)}</summary>"
+        yield from _table("What is the same", same)
+        yield "</details>"
     yield from _facts(comparison.base, comparison.candidate)
     if comparison.notes:
         yield "<h2>Notes</h2>\n<ul>"
@@ -58,14 +66,15 @@ def _table(title: str, rows: list[Row]) -> Iterator[str]:
         return
     yield f'<h2>{title}</h2>\n<div class="scroll" tabindex="0" role="region" aria-label="{title}">'
     yield "<table>\n<thead><tr>"
-    names = ("outcome", "scenario", "about", "base", "candidate", "difference")
+    has_scenarios = len({row.scenario for row in rows}) > 1
+    names = ("outcome", *(("scenario",) if has_scenarios else ()), "about", "base", "candidate", "difference")
     yield "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead>\n<tbody>"
     for row in rows:
         why = f'<div class="aside">{_text(row.why)}</div>' if row.why else ""
         cells = (
-            f'<td class="{_class(row.outcome.value)}">{row.outcome.value}</td>',
-            f"<td>{_text(row.scenario)}</td>",
-            f"<td>{_text(row.about)}{why}</td>",
+            f'<td class="outcome {_class(row.outcome.value)}">{row.outcome.value}</td>',
+            *((f"<td>{_text(row.scenario)}</td>",) if has_scenarios else ()),
+            f'<td class="about">{_text(row.about)}{why}</td>',
             *(f"<td>{_text(text)}</td>" for text in (row.base, row.candidate, difference_text(row))),
         )
         yield f"<tr>{''.join(cells)}</tr>"

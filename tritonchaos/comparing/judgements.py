@@ -41,6 +41,11 @@ def findings_of(runs: Iterable[ComparedRun]) -> dict[str, list[Finding]]:
     return found
 
 
+def are_accepted(findings: Sequence[Finding], runs: Sequence[ComparedRun]) -> bool:
+    """Say whether all of these are known, and the runs were made with `--accept-known`."""
+    return all(finding.known for finding in findings) and all(run.facts.accept_known for run in runs)
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
     """What is known of the growth of one metric on one side, over all its runs.

@@ -15,7 +15,7 @@ from tritonchaos.post_unload import Channel, channel
 from tritonchaos.units import MIB, format_bytes
 
 _FEWEST_CYCLES: Final = 5
-_RUNS_FOR_SPREAD: Final = 3
+RUNS_FOR_SPREAD: Final = 3
 _MACHINE: Final = ("machine", "cpu_count", "gpu_uuids")
 # How much later the readings of the candidate may come before its times say nothing of the server.
 _BUSIER_NS: Final = 1_000_000
@@ -79,7 +79,7 @@ def _common(base: Runs, candidate: Runs, of: Callable[[ComparedRun], Iterable[st
 
 
 def _time_row(scenario: str, what: str, old: list[Sequence[int]], new: list[Sequence[int]], doubt: str) -> Row | None:
-    many = min(len(old), len(new)) >= _RUNS_FOR_SPREAD
+    many = min(len(old), len(new)) >= RUNS_FOR_SPREAD
     before, after = _joined(old), _joined(new)
     if not many and min(len(before), len(after)) < _FEWEST_CYCLES:
         return None

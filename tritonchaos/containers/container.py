@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -12,11 +13,12 @@ from typing import IO, Any, Final
 
 from tritonchaos.containers.engine import Engine, asking
 from tritonchaos.containers.spec import ContainerSpec, engine_config
-from tritonchaos.errors import TargetError
+from tritonchaos.errors import TargetError, TargetNotLive
 
 # The log's last bytes come after the end; an engine that hangs must not hang us.
 _LOG_END_S: Final = 20.0
 _REMOVE_S: Final = 20.0
+_SHOWN_LOG_LINES: Final = 20
 _FIRST_SIGNAL_CODE: Final = 128
 
 
@@ -163,6 +165,30 @@ class Container:
         api = self._engine.another_api()
         self._apis.append(api)
         return api
+
+
+def not_live(container: Container, what: str = "") -> TargetNotLive:
+    """What is told of a server whose live endpoint has not answered."""
+    ended = container.ended()
+    if ended is not None:
+        container.wait_for_log()
+    told = what or f"ended with exit status {ended.exit_code if ended else None} before it answered"
+    killed = " (out of memory: the container's limit was reached)" if ended and ended.was_oom_killed else ""
+    return TargetNotLive(
+        f"tritonserver in the container {told}{killed}",
+        state="running" if ended is None else "exited",
+        exit_status=None if ended is None else ended.exit_code,
+        log_lines=tuple(container.log_lines()[-_SHOWN_LOG_LINES:]),
+        hint="its log says why; `server: {startup_deadline: …}` in the scenario gives it more time",
+    )
+
+
+def build(engine: Engine, spec: ContainerSpec, deadline_s: float) -> tuple[int | None, str]:
+    """Run a container to its end; return its exit code (None: it was not done in time) and what it printed."""
+    with tempfile.TemporaryDirectory(prefix="tritonchaos-") as beside:
+        log = Path(beside) / "log"
+        ended = run_to_end(engine, spec, log, deadline_s)
+        return None if ended is None else ended.exit_code, log.read_text("utf-8", "replace")
 
 
 def run_to_end(engine: Engine, spec: ContainerSpec, log_file: Path, at_most_s: float) -> Ended | None:

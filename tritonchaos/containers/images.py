@@ -14,7 +14,7 @@ Pull = Literal["missing", "always", "never"]
 
 # Source: distribution/reference, "Grammar": name[:tag][@digest].
 _REFERENCE: Final = re.compile(
-    r"(?P<name>(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
+    r"(?P<name>(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
     r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
     r"(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
@@ -63,6 +63,11 @@ class Image:
     size_bytes: int
     labels: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exactly(self) -> str:
+        """A name that can mean no other image: name and digest, or its id where it was built here."""
+        return f"{self.reference.name}@{self.digest}" if self.digest else self.id
 
     @property
     def is_cpu_only(self) -> bool:

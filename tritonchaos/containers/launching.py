@@ -19,6 +19,7 @@ from tritonchaos.containers.spec import ALL, ContainerSpec, GpuDevices, Mount
 from tritonchaos.plugins import LaunchSpec
 
 if TYPE_CHECKING:
+    from tritonchaos.containers.finding import Found
     from tritonchaos.targets.docker import DockerTarget
 
 MODELS: Final = "/tritonchaos/models"
@@ -98,7 +99,7 @@ def server_spec(
     """
     is_published = settings.network not in (NONE, HOST)
     return ContainerSpec(
-        image=image.id,
+        image=image.exactly,
         name=f"tritonchaos-{run_mark(launch)}-server-{number}",
         command=(*_unset(launch, image), *settings.command, *arguments),
         entrypoint=tuple(settings.entrypoint) if settings.entrypoint is not None else None,
@@ -132,15 +133,14 @@ def build_spec(
     settings: DockerTarget,
     folder: Path,
     command: Sequence[str],
-    image: Image,
-    engine: EngineFacts,
-    gpus: GpuAccess | None,
+    found: Found,
 ) -> ContainerSpec:
     """A container in which something is built: no network, and nothing to write but a folder and scratch space.
 
     The image's entrypoint is left out: what it prints is no output of the command.
     """
     mark = f"tc_{secrets.token_hex(4)}"
+    image, engine, gpus = found.image, found.engine.facts, found.gpus
     return ContainerSpec(
         image=image.id,
         name=f"tritonchaos-{mark.removeprefix('tc_')}-build",

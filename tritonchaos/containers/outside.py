@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import signal
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tritonchaos.processes import Process, ProcessStat, descendants, is_running, read_stat
+from tritonchaos.processes import Process, ProcessStat, descendants, end, is_running, read_stat
 
 SERVER: Final = "tritonserver"
 _BLOCK_BYTES: Final = 512
@@ -82,6 +83,28 @@ class Outside:
             if not path.is_dir():
                 found.append((str(path.relative_to(folder)), status.st_blocks * _BLOCK_BYTES))
         return found
+
+    def left_behind(self, prefix: str) -> list[tuple[str, str, int]]:
+        """Kind, name and bytes of shared memory of a run and of temp files; they end with the container."""
+        shared = [("shm", name, taken) for name, taken in self.files("shm") if name.startswith(prefix)]
+        return shared + [("temp", name, taken) for name, taken in self.files("temp")]
+
+    def kill(self, signal_number: int, pid: int, signal_first: Callable[[str], None]) -> bool:
+        """Signal the server or one of its processes; False if it has ended.
+
+        Args:
+            signal_first: Signals the container's first process, which passes it on to the server.
+        """
+        ticks = self.ticks(pid)
+        if ticks is None:
+            return False
+        if end(pid, ticks, signal.Signals(signal_number)):
+            return True
+        server = self.server
+        if server is None or server.pid != pid:
+            return False
+        signal_first(signal.Signals(signal_number).name)  # another user's process: only the engine may
+        return True
 
     def close(self) -> None:
         """Let the folders go; harmless when repeated."""

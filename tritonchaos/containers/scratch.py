@@ -14,15 +14,20 @@ _LARGEST_BYTES: Final = 64 << 30
 
 
 class Filler:
-    """A file without a name that takes space; the kernel gives it back when it is closed, however this process ends."""
+    """A file without a name that takes space; the kernel gives it back when it is closed, however this process ends.
 
-    def __init__(self) -> None:
+    Args:
+        largest_bytes: Where more is free, nothing is taken.
+    """
+
+    def __init__(self, largest_bytes: int = _LARGEST_BYTES) -> None:
+        self._largest_bytes = largest_bytes
         self._handles: list[int] = []
 
     def fill(self, folder: Path, leave_bytes: int) -> str:
         """Take all free space but some; return why it cannot be taken, "" if it was."""
         free_bytes = _free_bytes(folder)
-        if free_bytes > _LARGEST_BYTES:
+        if free_bytes > self._largest_bytes:
             return f"{free_bytes} bytes are free: that is no scratch space of a container"
         path = folder / _NAME
         try:

@@ -105,7 +105,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
         "Init": spec.has_init,
         "ReadonlyRootfs": spec.is_read_only,
         "CapDrop": list(spec.drop),
-        "CapAdd": list(spec.add),
+        "CapAdd": [_capability(name) for name in spec.add],
         "SecurityOpt": list(spec.security),
         "Tmpfs": dict(spec.tmpfs),
         "Mounts": [_mount(mount) for mount in spec.mounts],
@@ -128,6 +128,11 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
     if spec.users:
         host["UsernsMode"] = spec.users
     return host | _devices(spec.gpus)
+
+
+def _capability(name: str) -> str:
+    """As the docker command writes it."""
+    return name if name.upper() == ALL or name.upper().startswith("CAP_") else f"CAP_{name.upper()}"
 
 
 def _mount(mount: Mount) -> dict[str, Any]:

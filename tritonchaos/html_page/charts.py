@@ -9,7 +9,7 @@ from tritonchaos.html_page.step_data import Texts
 from tritonchaos.observations import Arm, History
 from tritonchaos.post_unload import settle_quantum
 from tritonchaos.summary import FinishedRun, is_memory
-from tritonchaos.summary.curves import Curve, Line, curves, is_interleaved, restarts, stretches
+from tritonchaos.summary.curves import TREATMENT, Curve, Line, curves, outline
 from tritonchaos.summary.faults import FaultBand
 from tritonchaos.summary.thinning import thin
 from tritonchaos.units import KIB, MIB
@@ -20,7 +20,6 @@ _SAMPLES: Final = 1600
 _SAMPLES_BESIDE: Final = 400
 _MOST_BANDS: Final = 300
 _LEAST_QUANTA: Final = 8  # a picture that is higher than this shows no noise as if it were growth
-WARM_UP, EXCLUDED, UNSETTLED = 1, 2, 4
 
 
 def unit_of(metric: str, most: float) -> tuple[str, float]:
@@ -33,12 +32,13 @@ def unit_of(metric: str, most: float) -> tuple[str, float]:
 def charts_data(run: FinishedRun, bands: Sequence[FaultBand], texts: Texts) -> dict[str, Any]:
     """Return the post-unload curves with what lies behind them."""
     shown_bands = [] if len(bands) > _MOST_BANDS else [band for band in bands if band.faults]
+    parts = outline(run.rows)
     return {
         "cycles": len(run.rows),
-        "interleaved": is_interleaved(run.rows),
-        "stretches": [[first, last, texts.number(phase)] for first, last, phase in stretches(run.rows)][:_MOST_BANDS],
+        "interleaved": parts.is_interleaved,
+        "stretches": [[first, last, texts.number(phase)] for first, last, phase in parts.stretches[:_MOST_BANDS]],
         "bands": [[band.first, band.last, texts.number("; ".join(band.faults))] for band in shown_bands],
-        "restarts": [list(found) for found in restarts(run.rows)][:_MOST_BANDS],
+        "restarts": [list(found) for found in parts.restarts[:_MOST_BANDS]],
         "curves": [_curve(curve, curve.metric in run.metrics) for curve in curves(run)],
     }
 
@@ -47,7 +47,6 @@ def _curve(curve: Curve, is_shown_first: bool) -> dict[str, Any]:
     at_most = _POINTS_PER_ARM if is_shown_first else _POINTS_BESIDE
     kept = kept_readings(curve, at_most)
     unit, size = unit_of(curve.metric, max(curve.values))
-    baselines = {row.used[curve.metric] - row.delta[curve.metric] for row in curve.rows if curve.metric in row.delta}
     return {
         "metric": curve.metric,
         "unit": unit,
@@ -55,10 +54,10 @@ def _curve(curve: Curve, is_shown_first: bool) -> dict[str, Any]:
         "span": _LEAST_QUANTA * settle_quantum(curve.metric),
         "places": [curve.places[at] for at in kept],
         "values": [curve.values[at] for at in kept],
-        "arms": [int(curve.rows[at].arm is Arm.TREATMENT) for at in kept],
-        "flags": [_flags(curve, at) for at in kept],
+        "arms": [curve.marks[at] & TREATMENT for at in kept],
+        "flags": [curve.marks[at] >> 1 for at in kept],
         "readings": len(curve.values),
-        "baseline": next(iter(baselines)) if len(baselines) == 1 else None,
+        "baseline": curve.baseline,
         "line": _line(curve.line, at_most) if curve.line else None,
     }
 
@@ -67,18 +66,9 @@ def kept_readings(curve: Curve, at_most: int) -> list[int]:
     """Choose readings so that neither arm's spikes hide behind the other's; ascending."""
     kept: set[int] = set()
     for arm in Arm:
-        of_arm = [at for at, row in enumerate(curve.rows) if row.arm is arm]
+        of_arm = curve.of_arm(arm)
         kept.update(of_arm[at] for at in thin([curve.values[at] for at in of_arm], at_most))
     return sorted(kept)
-
-
-def _flags(curve: Curve, at: int) -> int:
-    row = curve.rows[at]
-    return (
-        (WARM_UP if row.is_warm_up else 0)
-        | (EXCLUDED if row.mismatch is not None else 0)
-        | (UNSETTLED if curve.metric in row.unsettled else 0)
-    )
 
 
 def _line(line: Line, at_most: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonchaos.observations.cycle_readings import CycleReading, PackedReadings, pick
 from tritonchaos.observations.events import (
     CycleFinished,
     CycleStarted,
@@ -23,6 +24,7 @@ from tritonchaos.observations.events import (
     StepFinished,
     TrafficSummary,
 )
+from tritonchaos.observations.following import Follower
 from tritonchaos.observations.history import History, PhaseFacts, RunFacts
 from tritonchaos.observations.replies import Answer, Arm, Expectation, JsonValue, NoAnswer, Position, Reply, StepSpec
 
@@ -30,11 +32,13 @@ __all__ = [
     "Answer",
     "Arm",
     "CycleFinished",
+    "CycleReading",
     "CycleStarted",
     "Event",
     "EventT",
     "Evidence",
     "Expectation",
+    "Follower",
     "History",
     "JsonValue",
     "Left",
@@ -42,6 +46,7 @@ __all__ = [
     "ModelState",
     "NoAnswer",
     "Note",
+    "PackedReadings",
     "PhaseFacts",
     "PhaseSkipped",
     "PhaseStopped",
@@ -57,4 +62,5 @@ __all__ = [
     "StepFinished",
     "StepSpec",
     "TrafficSummary",
+    "pick",
 ]

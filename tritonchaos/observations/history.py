@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tritonchaos.observations.events import Event, EventT
+from tritonchaos.observations.following import Follower, FollowerT, follow_all, of_kinds
 from tritonchaos.observations.replies import Arm, JsonValue
 
 FoundT = TypeVar("FoundT")
@@ -99,7 +100,23 @@ class History:
 
     def of(self, kind: type[EventT]) -> Iterator[EventT]:
         """Yield the events of one kind, in order."""
-        return (event for event in self.events if isinstance(event, kind))
+        found: Iterator[Any] = of_kinds(self.events, (kind,))
+        return found
+
+    @property
+    def is_long(self) -> bool:
+        """There are too many events to keep a record of each in memory."""
+        return not isinstance(self.events, tuple | list)
+
+    def followed(self, key: str, make: Callable[[], FollowerT]) -> FollowerT:
+        """Return a follower that has seen everything; it walks alone if it did not walk in `follow_all`."""
+        self.follow_all({key: make})
+        found: FollowerT = self._remembered[key]
+        return found
+
+    def follow_all(self, followers: Mapping[str, Callable[[], Follower]]) -> None:
+        """Let followers walk over the events together, each under a key of its own."""
+        follow_all(self.events, self._remembered, followers)
 
     def log_lines(self, start: int = 0, end: int | None = None) -> list[str]:
         """Return the log lines between two byte offsets of server.log, undecodable bytes replaced."""

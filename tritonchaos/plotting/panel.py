@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tritonchaos.observations import Arm
 from tritonchaos.post_unload import settle_quantum
 from tritonchaos.summary import FinishedRun, amount_text, is_memory, printable
-from tritonchaos.summary.curves import Curve, Line, is_interleaved, restarts, stretches
+from tritonchaos.summary.curves import Curve, Line, Outline, outline
 from tritonchaos.summary.faults import FaultBand
 from tritonchaos.summary.thinning import thin
 from tritonchaos.units import KIB, MIB
@@ -33,9 +34,10 @@ def draw_panel(panel: Axes, curve: Curve, run: FinishedRun, bands: Sequence[Faul
     if is_memory(curve.metric) and max(curve.values) < MIB:
         unit, size = "KiB", KIB
     _limits(panel, curve, size, len(run.rows))
-    _backdrop(panel, run, bands)
+    parts = outline(run.rows)
+    _backdrop(panel, parts, len(run.rows), bands)
     for arm in Arm:
-        _arm(panel, curve, arm, size, is_interleaved(run.rows))
+        _arm(panel, curve, arm, size, parts)
     if curve.line is not None:
         _line(panel, curve.line, size)
     panel.set_title(printable(_title(curve)), loc="left", fontsize=9.5, parse_math=False, color=_title_color(curve))
@@ -53,17 +55,17 @@ def _limits(panel: Axes, curve: Curve, size: int, cycles: int) -> None:
     panel.set_xlim(-0.5, max(cycles, 2) - 0.5)
 
 
-def _backdrop(panel: Axes, run: FinishedRun, bands: Sequence[FaultBand]) -> None:
+def _backdrop(panel: Axes, parts: Outline, cycles: int, bands: Sequence[FaultBand]) -> None:
     faulty = [band for band in bands if band.faults]
     for number, band in enumerate(faulty if len(faulty) <= _MOST_PARTS else []):
         label = "an edit was in force" if not number else None
         panel.axvspan(band.first - 0.5, band.last + 0.5, color="#f3e3bf", alpha=0.7, lw=0, zorder=0, label=label)
-        _named(panel, "; ".join(band.faults), band.first, band.last, len(run.rows), at_top=False)
-    for first, last, phase in list(stretches(run.rows))[:_MOST_PARTS]:
+        _named(panel, "; ".join(band.faults), band.first, band.last, cycles, at_top=False)
+    for first, last, phase in parts.stretches[:_MOST_PARTS]:
         if first:
             panel.axvline(first - 0.5, color="#9aa5b4", lw=0.8, zorder=1)
-        _named(panel, phase, first, last, len(run.rows), at_top=True)
-    for place, _ in restarts(run.rows)[:_MOST_PARTS]:
+        _named(panel, phase, first, last, cycles, at_top=True)
+    for place, _ in parts.restarts[:_MOST_PARTS]:
         panel.axvline(place - 0.5, color="#c21f2f", lw=0.9, ls="--", zorder=1)
 
 
@@ -80,14 +82,14 @@ def _named(panel: Axes, name: str, first: int, last: int, cycles: int, *, at_top
     )
 
 
-def _arm(panel: Axes, curve: Curve, arm: Arm, size: int, interleaved: bool) -> None:
-    of_arm = [at for at, row in enumerate(curve.rows) if row.arm is arm]
+def _arm(panel: Axes, curve: Curve, arm: Arm, size: int, parts: Outline) -> None:
+    of_arm = curve.of_arm(arm)
     if not of_arm:
         return
     kept = [of_arm[at] for at in thin([curve.values[at] for at in of_arm], _POINTS)]
-    judged = [at for at in kept if not curve.rows[at].is_warm_up and curve.rows[at].mismatch is None]
-    others = [at for at in kept if curve.rows[at].is_warm_up or curve.rows[at].mismatch is not None]
-    for number, part in enumerate([judged] if interleaved else _unbroken(judged, curve, len(kept) < len(of_arm))):
+    judged = [at for at in kept if curve.is_judged(at)]
+    others = [at for at in kept if not curve.is_judged(at)]
+    for number, part in enumerate(_unbroken(judged, curve, parts, len(kept) < len(of_arm))):
         places, values = [curve.places[at] for at in part], [curve.values[at] / size for at in part]
         mark = "o" if len(of_arm) <= _FEW or len(part) == 1 else None
         label = f"{arm.value} arm" if not number else None
@@ -106,17 +108,21 @@ def _arm(panel: Axes, curve: Curve, arm: Arm, size: int, interleaved: bool) -> N
         )
 
 
-def _unbroken(readings: Sequence[int], curve: Curve, thinned: bool) -> list[list[int]]:
+def _unbroken(readings: Sequence[int], curve: Curve, parts: Outline, thinned: bool) -> list[list[int]]:
     """Split readings where the phase or the start of the server changes, so that no line is drawn across."""
-    parts: list[list[int]] = []
+    if parts.is_interleaved:
+        return [list(readings)]
+    breaks = sorted({first for first, _, _ in parts.stretches} | {place for place, _ in parts.restarts})
+    found: list[list[int]] = []
+    before = -1
     for at in readings:
-        row, before = curve.rows[at], curve.rows[parts[-1][-1]] if parts else None
-        same = before is not None and (row.phase, row.start_number) == (before.phase, before.start_number)
-        if same and (thinned or at - parts[-1][-1] <= 2):
-            parts[-1].append(at)
+        part = bisect_right(breaks, curve.places[at])
+        if found and part == before and (thinned or at - found[-1][-1] <= 2):
+            found[-1].append(at)
         else:
-            parts.append([at])
-    return parts
+            found.append([at])
+        before = part
+    return found
 
 
 def _line(panel: Axes, line: Line, size: int) -> None:

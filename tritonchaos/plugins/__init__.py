@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tritonchaos.plugins.checkers import Advice, Checker, Watch, Watches
+from tritonchaos.plugins.checkers import Advice, Checker, Follows, Watch, Watches
 from tritonchaos.plugins.container_targets import (
     ContainerFaults,
     HasEndFacts,
     HasFaults,
     HasNotes,
     HasOwnFolders,
+    HasRunLine,
     HasScratch,
     Limited,
     Networked,
@@ -62,6 +63,7 @@ __all__ = [
     "Checker",
     "Contract",
     "FAMILIES",
+    "Follows",
     "Group",
     "ContainerFaults",
     "HasFaults",
@@ -71,6 +73,7 @@ __all__ = [
     "OwnFolders",
     "Networked",
     "Limited",
+    "HasRunLine",
     "HasScratch",
     "HasOwnFolders",
     "HasNotes",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tritonchaos.observations import History
+from tritonchaos.observations import Follower, History
 from tritonchaos.verdict import Assessment
 
 if TYPE_CHECKING:
@@ -57,3 +57,10 @@ class Watches(Protocol):
             metrics: Metrics to judge; empty: the checker's own choice.
             amplified: Phases whose cycles may do their steps more than once before they are read.
         """
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """A checker that walks over all events; it says with what, so that all walk together."""
+
+    def followers(self) -> Mapping[str, Callable[[], Follower]]: ...

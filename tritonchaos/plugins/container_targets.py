@@ -46,6 +46,14 @@ class HasNotes(Protocol):
 
 
 @runtime_checkable
+class HasRunLine(Protocol):
+    """A target that starts its server with a command that people know."""
+
+    def run_line(self, launch: LaunchSpec) -> str:
+        """The shell command that would start an equal server."""
+
+
+@runtime_checkable
 class HasEndFacts(Protocol):
     """A target that knows more of an end than the exit code."""
 

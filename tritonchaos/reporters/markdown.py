@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
+from tritonchaos.observations import Position
 from tritonchaos.plugins import REPORTERS
 from tritonchaos.reporters.markdown_text import code, fenced, plain, table
 from tritonchaos.summary import (
@@ -77,6 +78,7 @@ def _finding_facts(finding: Finding) -> Iterator[str]:
     if finding.position is not None:
         step = f" ({plain(finding.step)})" if finding.step else ""
         yield f"first seen: {plain(str(finding.position))}{step}, {finding.occurrences} in all"
+        yield f"all that happened there: {code(_show(finding.position))}"
     yield f"found by {code(finding.checker)}, id {code(finding.id)}"
     if finding.known:
         yield f"already known: {plain(finding.known)}"
@@ -84,6 +86,13 @@ def _finding_facts(finding: Finding) -> Iterator[str]:
         yield "the step that led here goes outside Triton's documented rules"
     if not finding.counts:
         yield "it does not count for the exit code"
+
+
+def _show(position: Position) -> str:
+    """Return the command that prints the cycle, or the steps outside of cycles, of a position."""
+    track = "" if position.track == "main" else f" --track {position.track}"
+    cycle = "" if position.cycle is None else f" --cycle {position.cycle}"
+    return f"tritonchaos show . --phase {position.phase}{track}{cycle}"
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:
@@ -95,6 +104,10 @@ def _assessments(run: FinishedRun) -> Iterator[str]:
     yield "## Checks"
     rows = [_assessment_row(assessment) for assessment in run.verdict.assessments]
     yield table(("check", "metric", "status", "verdict", "cycles", "why"), rows)
+    told = [a for a in run.verdict.assessments if a.counts and a.plain_words]
+    if told:
+        yield "### In plain words"
+        yield "\n".join(f"- {code(a.metric or a.checker)}: {plain(a.plain_words)}" for a in told)
 
 
 def _assessment_row(assessment: Assessment) -> tuple[str, ...]:

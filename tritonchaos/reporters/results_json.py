@@ -3,21 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from tritonchaos.observations import JsonValue
 from tritonchaos.plugins import REPORTERS
 from tritonchaos.summary import FinishedRun
 
+_INDENT: Final = 2
+
 
 def dump(results: Mapping[str, JsonValue]) -> str:
     """Print the results document; `run --json` prints the same."""
     # A lone surrogate (an undecodable file name in a log) cannot be written as UTF-8.
-    text = json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "replace").decode() + "\n"
+    return "".join(pieces(results)).encode("utf-8", "replace").decode() + "\n"
+
+
+def pieces(value: JsonValue, depth: int = 0) -> Iterator[str]:
+    """Print a JSON value as `json.dumps` does with an indent of 2, piece by piece.
+
+    A run of a million cycles has as many numbers in a list; with an indent `json` makes a text of each of them.
+    """
+    if isinstance(value, Mapping) and value:
+        for number, (key, element) in enumerate(value.items()):
+            yield f"{',' if number else '{'}{_line(depth + 1)}{_plain(key)}: "
+            yield from pieces(element, depth + 1)
+        yield f"{_line(depth)}}}"
+    elif isinstance(value, list | tuple) and value:
+        yield f"[{_line(depth + 1)}"
+        yield from _elements(value, depth + 1)
+        yield f"{_line(depth)}]"
+    else:
+        yield _plain(value)
+
+
+def _elements(values: Sequence[JsonValue], depth: int) -> Iterator[str]:
+    between = f",{_line(depth)}"
+    if all(element is None or type(element) is int for element in values):
+        yield json.dumps(values, separators=(between, ": "))[1:-1]
+        return
+    for number, element in enumerate(values):
+        if number:
+            yield between
+        yield from pieces(element, depth)
+
+
+def _line(depth: int) -> str:
+    return "\n" + " " * (_INDENT * depth)
+
+
+def _plain(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 @REPORTERS.register
@@ -29,5 +67,7 @@ class ResultsJson:
 
     def render(self, run: FinishedRun, out: Path) -> list[Path]:
         path = out / "results.json"
-        path.write_text(dump(run.results), encoding="utf-8")
+        with path.open("w", encoding="utf-8", errors="replace") as file:
+            file.writelines(pieces(run.results))
+            file.write("\n")
         return [path]

@@ -69,6 +69,9 @@ def _parts(run: FinishedRun, width: int) -> Iterator[RenderableType]:
     yield from (_shown(sentence, "dim") for sentence in variant_sentences(run.results["variants"]))
     yield from _findings(run.verdict.findings)
     yield from _section("Checks", _checks(run.verdict.assessments))
+    words = [_shown(a.plain_words) for a in run.verdict.assessments if a.counts and a.plain_words]
+    if words:
+        yield from _section("In plain words", *words)
     for metric in run.metrics:
         curves = [curve for arm in Arm if (curve := _curve(run, metric, arm, width)) is not None]
         if curves:

@@ -18,15 +18,9 @@ from tritonchaos import __version__
 from tritonchaos.errors import StoreError
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.assembling import assemble
-from tritonchaos.reproducing.issue import (
-    docker_line,
-    expected_sentence,
-    image_sentence,
-    issue_text,
-    observed_rows,
-    versions,
-)
+from tritonchaos.reproducing.issue import docker_line, image_sentence, issue_text, versions
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes
+from tritonchaos.reproducing.observed import expected_sentence, observed_rows
 from tritonchaos.reproducing.program.server import CC_LINE
 from tritonchaos.reproducing.recipe import FORMAT_VERSION, make_recipe, secret_values
 from tritonchaos.reproducing.recorded import Recorded, choose_finding, read_recorded

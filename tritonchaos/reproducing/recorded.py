@@ -66,9 +66,17 @@ def read_recorded(folder: Path) -> Recorded:
     Raises:
         StoreError: It is not a run, damaged, incomplete, still going on, or a newer tritonchaos wrote it.
     """
+    _refuse_links(folder)
     history = open_history(folder)
     scenario = _read_scenario(folder / "scenario.yaml")
     return Recorded(folder, judge_history(history), scenario, _read_edits(folder / "repository"))
+
+
+def _refuse_links(folder: Path) -> None:
+    """A link in a run that somebody sent would bring a file of this machine into the bundle."""
+    for name in ("run.db", "run.db-wal", "scenario.yaml", "server.log", "repository", "repository/edits.jsonl"):
+        if (folder / name).is_symlink():
+            raise StoreError(f"{folder / name} is a link, expected a file of the run itself", hint=_INCOMPLETE)
 
 
 def choose_finding(recorded: Recorded, wanted: str | None) -> Finding:

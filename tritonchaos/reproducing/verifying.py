@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from tritonchaos.errors import UsageError
 from tritonchaos.local_server.installation import find_installation
@@ -37,46 +40,95 @@ class Verified:
         return WORDS[self.exit_code]
 
 
-def verify_bundle(place: Path, server_path: Path | None, *, clean_twin: bool, deadline_s: float) -> Verified:
-    """Run a bundle against a tritonserver of this machine.
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What a bundle is run against: a tritonserver of this machine, or one in a container.
+
+    Attributes:
+        server_path: The tritonserver of this machine; None: it is searched for.
+        image: Of a container with a tritonserver, Python and, for planted models, a C compiler; None: no container.
+        gpus: That the container gets.
+    """
+
+    server_path: Path | None = None
+    image: str | None = None
+    gpus: tuple[int | str, ...] = ()
+
+
+def verify_bundle(place: Path, where: Where, *, clean_twin: bool, deadline_s: float) -> Verified:
+    """Run a bundle.
 
     Args:
         place: Folder or .tar.gz.
-        server_path: The tritonserver; None: it is searched for.
         clean_twin: Run it without the defect's cause.
         deadline_s: Longest time of the run.
 
     Raises:
         UsageError: It is no bundle that can be trusted to be whole and to stay in its folder.
-        TargetUnavailable: There is no tritonserver.
+        TargetUnavailable: There is no tritonserver, or no such image.
     """
+    if where.image is not None and where.server_path is not None:
+        raise UsageError("found both an image and a server path, expected one of them")
+    options = ["--clean-twin"] if clean_twin else []
     with opened(place) as (folder, manifest):
-        installation = find_installation(server_path)
-        libraries = os.pathsep.join(str(path) for path in installation.libraries)
-        command = [sys.executable, "-I", "-B", str((folder / manifest["program"]).resolve())]
-        command += ["--server", str(installation.binary), "--ld-library-path", libraries]
-        return _run([*command, "--clean-twin"] if clean_twin else command, folder, deadline_s)
+        run = _run_here if where.image is None else _run_in_container
+        return run(folder, manifest, where, options, deadline_s)
 
 
-def _run(command: list[str], folder: Path, deadline_s: float) -> Verified:
+def _run_in_container(
+    folder: Path, manifest: dict[str, Any], where: Where, options: Sequence[str], deadline_s: float
+) -> Verified:
+    """Run a copy in a container without network, with no more rights than it needs."""
+    from tritonchaos.targets.docker import DockerTarget
+
+    target = DockerTarget(image=where.image or "", gpus=where.gpus)
+    target.check()
+    with TemporaryDirectory(prefix="tritonchaos-verify-") as beside:
+        copy = Path(beside) / "bundle"
+        shutil.copytree(folder, copy)
+        command = ["python3", "-B", str(copy / manifest["program"]), *options]
+        exit_code, text = target.run_to_build(copy, command, deadline_s)
+    if exit_code is None:
+        return _late(text, deadline_s)
+    return read_verdict(exit_code, text)
+
+
+def _run_here(
+    folder: Path, manifest: dict[str, Any], where: Where, options: Sequence[str], deadline_s: float
+) -> Verified:
+    installation = find_installation(where.server_path)
+    libraries = os.pathsep.join(str(path) for path in installation.libraries)
+    command = [sys.executable, "-I", "-B", str((folder / manifest["program"]).resolve())]
+    command += ["--server", str(installation.binary), "--ld-library-path", libraries, *options]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         printed, _ = process.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
-        printed = _end(process) + f"\nit did not end in {deadline_s:g} s".encode()
-        return Verified(_CANNOT_TELL, printed.decode("utf-8", "replace"))
+        return _late(_end(process).decode("utf-8", "replace"), deadline_s)
     except BaseException:
         _end(process)
         raise
-    text = printed.decode("utf-8", "replace")
-    if process.returncode not in WORDS:
-        if process.returncode == 2:
-            raise UsageError(f"the bundle's program does not know what it was asked:\n{text}")
-        return Verified(_CANNOT_TELL, f"{text}\nits program ended with {process.returncode}, expected 0, 1 or 3")
-    # Python itself ends with 1 after an error; a program that says so must have printed it.
-    if process.returncode == 1 and "REPRODUCED" not in text:
-        return Verified(_CANNOT_TELL, f"{text}\nits program failed")
-    return Verified(process.returncode, text)
+    return read_verdict(process.returncode, printed.decode("utf-8", "replace"))
+
+
+def _late(text: str, deadline_s: float) -> Verified:
+    return Verified(_CANNOT_TELL, f"{text}\nit did not end in {deadline_s:g} s")
+
+
+def read_verdict(exit_code: int, text: str) -> Verified:
+    """Take a program's word for it, unless it says so by accident: Python ends with 1 after any error.
+
+    Raises:
+        UsageError: The program did not understand what it was asked.
+    """
+    if exit_code == 2:
+        raise UsageError(f"the bundle's program does not know what it was asked:\n{text}")
+    if exit_code not in WORDS:
+        return Verified(_CANNOT_TELL, f"{text}\nits program ended with {exit_code}, expected 0, 1 or 3")
+    lines = [line.partition(" (")[0] for line in text.splitlines()]
+    if WORDS[exit_code].upper() not in lines:
+        return Verified(_CANNOT_TELL, f"{text}\nits program ended with {exit_code} without saying so")
+    return Verified(exit_code, text)
 
 
 def _end(process: subprocess.Popen[bytes]) -> bytes:

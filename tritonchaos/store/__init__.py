@@ -4,7 +4,7 @@ from tritonchaos.store.exporting import FORMATS as EXPORT_FORMATS
 from tritonchaos.store.exporting import export
 from tritonchaos.store.folders import new_run_folder, point_latest, prepare_folder
 from tritonchaos.store.locking import running_pid
-from tritonchaos.store.reading import open_history, read_remembered
+from tritonchaos.store.reading import open_history, read_facts, read_remembered
 from tritonchaos.store.sets import SET_FILE, SET_SCHEMA, is_set, read_set
 from tritonchaos.store.writing import RunStore
 
@@ -19,6 +19,7 @@ __all__ = [
     "open_history",
     "point_latest",
     "prepare_folder",
+    "read_facts",
     "read_remembered",
     "read_set",
     "running_pid",

@@ -16,35 +16,45 @@ from tritonchaos.store import codecs, value_codecs
 from tritonchaos.store.interning import Interned
 from tritonchaos.store.packing import Cursor, unsqueeze
 
-# A stored row -> its record.
-Reader = Callable[[bytes], Any]
-
 _INDENT: Final = "    "
 
 
-def compile_reader(codec: codecs.OneOf, interned: Interned) -> Reader:
-    """Make the reader of rows that hold one of several records.
+class EventReader:
+    """Reads rows that hold one of several records.
 
     Args:
         codec: As `codecs.codec_for` makes it for a union of records.
         interned: Texts and bodies that the rows refer to.
-    """
-    by_name = {name: _Source(interned).function(record) for name, record in codec.records.items()}
-    by_number: dict[int, Callable[[bytes, int], Any]] = {}
 
-    def read(stored: bytes) -> Any:
+    Attributes:
+        kinds: The types of the records.
+    """
+
+    def __init__(self, codec: codecs.OneOf, interned: Interned) -> None:
+        self._by_name = {name: _Source(interned).function(record) for name, record in codec.records.items()}
+        self._kind_by_name = {name: getattr(record, "kind", object) for name, record in codec.records.items()}
+        self._functions = _Memo(lambda number: self._by_name[interned.text(number)])
+        self._kinds = _Memo(lambda number: self._kind_by_name[interned.text(number)])
+        self.kinds = frozenset(self._kind_by_name.values())
+
+    def read(self, stored: bytes) -> Any:
+        """Read a row."""
         # The mark in front says whether the rest is deflated.
         packed, at = (stored, 1) if stored[0] == 0 else (unsqueeze(stored), 0)
         number = packed[at]
         at += 1
         if number > 0x7F:
             number, at = _more(packed, at, number)
-        function = by_number.get(number)
-        if function is None:
-            function = by_number[number] = by_name[interned.text(number)]
-        return function(packed, at)
+        return self._functions[number](packed, at)
 
-    return read
+    def kind_of(self, stored: bytes) -> type:
+        """Say what a row holds, without unpacking it if it is not deflated."""
+        packed, at = (stored, 1) if stored[0] == 0 else (unsqueeze(stored), 0)
+        number = packed[at]
+        if number > 0x7F:
+            number, _ = _more(packed, at + 1, number)
+        kind: type = self._kinds[number]
+        return kind
 
 
 def _more(packed: bytes, at: int, number: int) -> tuple[int, int]:

@@ -7,15 +7,17 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from tritonchaos.errors import StoreError
 from tritonchaos.observations import Event, History, JsonValue, RunFacts
 from tritonchaos.store import layout as run_layout
-from tritonchaos.store.compiled import compile_reader
+from tritonchaos.store.compiled import EventReader
 from tritonchaos.store.interning import Interned
+from tritonchaos.store.lazy_events import LazyEvents
 from tritonchaos.store.locking import running_pid
 from tritonchaos.store.packing import unsqueeze
 from tritonchaos.store.plain import from_plain
@@ -24,24 +26,33 @@ from tritonchaos.store.samples import StoredSamples
 # Committed changes that are not in run.db itself yet lie in these files beside it.
 _JOURNALS: Final = ("run.db-wal", "run.db-journal")
 _HEADER_BYTES: Final = 100
+_MOST_KEPT: Final = 500_000  # at about 1 kB each
 _DAMAGED: Final = "copy the run directory again, whole, with run.db-wal if there is one"
 
 
-def open_history(folder: Path) -> History:
-    """Read a run, finished or killed; samples are unpacked when asked for.
+def open_history(folder: Path, *, most_kept: int = _MOST_KEPT) -> History:
+    """Read a run, finished or killed; samples are unpacked when asked for, and so are the events of a long run.
+
+    Args:
+        most_kept: Of how many events a record is kept in memory; of more none is.
 
     Raises:
-        StoreError: No run is there, it still goes on, it is damaged, or a newer tritonchaos wrote it.
+        StoreError: No run is there, it still goes on, it is damaged, or a newer tritonchaos wrote it. Of a long run a
+            damaged event is found when it is reached.
     """
     _check_not_running(folder)
-    with _opened(folder) as database:
+    with contextlib.ExitStack() as stack:
+        database = stack.enter_context(_opened(folder))
         meta = _read_meta(database, folder)
         interned = Interned(
             {number: unsqueeze(body) for number, body in database.execute("SELECT number, body FROM interned")}
         )
-        events = _read_events(database, meta, interned)
+        events = _read_events(database, meta, interned, folder, most_kept)
         blocks = [block for (block,) in database.execute("SELECT packed FROM samples ORDER BY number")]
         facts: RunFacts = from_plain(RunFacts, meta[run_layout.KEY_FACTS])
+        if isinstance(events, LazyEvents):
+            # The database is closed, and a copy of it removed, when nobody uses the events any more.
+            weakref.finalize(events, stack.pop_all().close)
     return History(
         facts=facts,
         events=events,
@@ -65,6 +76,18 @@ def read_remembered(folder: Path) -> Mapping[str, JsonValue]:
     return {key[len(prefix) :]: value for key, value in meta.items() if key.startswith(prefix)}
 
 
+def read_facts(folder: Path) -> RunFacts:
+    """Return what was fixed before the first step; nothing else of the run is read.
+
+    Raises:
+        StoreError: As `open_history`.
+    """
+    _check_not_running(folder)
+    with _opened(folder) as database:
+        facts: RunFacts = from_plain(RunFacts, _read_meta(database, folder)[run_layout.KEY_FACTS])
+    return facts
+
+
 def _check_not_running(folder: Path) -> None:
     pid = running_pid(folder)
     if pid is not None:
@@ -78,14 +101,20 @@ def _check_not_running(folder: Path) -> None:
 def _opened(folder: Path) -> Iterator[sqlite3.Connection]:
     """Open a run's database, or a copy of it where SQLite would have to write beside it to read it."""
     _check_is_run(folder)
+    with _as_store_error(folder), contextlib.ExitStack() as stack:
+        path, how = folder / run_layout.DATABASE, "mode=ro&immutable=1"
+        if _has_journal(folder):
+            copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tritonchaos-")))
+            path, how = _copy(folder, copy), "mode=rw"
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+        yield stack.enter_context(contextlib.closing(database))
+
+
+@contextlib.contextmanager
+def _as_store_error(folder: Path) -> Iterator[None]:
+    """Say of a run that cannot be read what is wrong with it."""
     try:
-        with contextlib.ExitStack() as stack:
-            path, how = folder / run_layout.DATABASE, "mode=ro&immutable=1"
-            if _has_journal(folder):
-                copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tritonchaos-")))
-                path, how = _copy(folder, copy), "mode=rw"
-            database = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
-            yield stack.enter_context(contextlib.closing(database))
+        yield
     except sqlite3.OperationalError as error:
         raise StoreError(f"cannot read {folder / run_layout.DATABASE}: {error}", hint=_DAMAGED) from error
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
@@ -154,14 +183,18 @@ def _read_meta(database: sqlite3.Connection, folder: Path) -> dict[str, Any]:
     return meta
 
 
-def _read_events(database: sqlite3.Connection, meta: Mapping[str, Any], interned: Interned) -> tuple[Event, ...]:
+def _read_events(
+    database: sqlite3.Connection, meta: Mapping[str, Any], interned: Interned, folder: Path, most_kept: int
+) -> Sequence[Event]:
     layout = {name: tuple(names) for name, names in meta[run_layout.KEY_LAYOUT].items()}
-    codec = run_layout.event_codec(layout)
-    rows = database.execute("SELECT number, packed FROM events ORDER BY number").fetchall()
-    if rows and rows[-1][0] != len(rows) - 1:
-        raise LookupError(f"{len(rows)} events are there, expected {rows[-1][0] + 1}")
-    read = compile_reader(codec, interned)
-    return tuple(read(stored) for _, stored in rows)
+    reader = EventReader(run_layout.event_codec(layout), interned)
+    count, last = database.execute("SELECT count(*), max(number) FROM events").fetchone()
+    if count and last != count - 1:
+        raise LookupError(f"{count} events are there, expected {last + 1}")
+    if count > most_kept:
+        return LazyEvents(database, reader, count, lambda: _as_store_error(folder))
+    rows = database.execute("SELECT packed FROM events ORDER BY number")
+    return tuple(reader.read(stored) for (stored,) in rows)
 
 
 def _read_file(path: Path) -> bytes:

@@ -3,7 +3,7 @@
 from tritonchaos.summary.cases import Case, Outcome, duration_s, run_cases
 from tritonchaos.summary.cycle_events import CycleEvents, at_position, cycles_of
 from tritonchaos.summary.finding_text import amount_text, finding_lines, growth_text, is_memory
-from tritonchaos.summary.finished import FinishedRun, finish
+from tritonchaos.summary.finished import FinishedRun, finish, followers
 from tritonchaos.summary.finished_set import FinishedEntry, FinishedSet, set_of_one
 from tritonchaos.summary.notes import variant_sentences
 from tritonchaos.summary.table import LeftOut, PhaseCount, TableBlock, TableRow, reply_text
@@ -26,6 +26,7 @@ __all__ = [
     "duration_s",
     "finding_lines",
     "finish",
+    "followers",
     "growth_text",
     "is_memory",
     "portable",

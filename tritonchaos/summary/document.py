@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tritonchaos.errors import ExitCode
 from tritonchaos.observations import Arm, History, Position, Reading, ServerStarted
 from tritonchaos.post_unload import RECORD, CycleReading
-from tritonchaos.summary.texts import portable
+from tritonchaos.summary.texts import portable, without_folders
 from tritonchaos.verdict import Assessment, Finding, Ladder, Verdict
 
 SCHEMA: Final = "tritonchaos.results/1"
 
+NAMED_READINGS: Final = "named_readings"
+
 # Readings of every cycle; they are not named moments of the run.
 _WITHIN_CYCLES: Final = frozenset({"loaded", "before_next", RECORD})
+_MOST_REMEMBERED: Final = 100_000
 _WORDS: Final = {ExitCode.PASS: "pass", ExitCode.FINDINGS: "findings", ExitCode.INCONCLUSIVE: "inconclusive"}
 
 
@@ -43,20 +47,35 @@ def results_document(
         "variants": dict(facts.variants),
         "server_starts": sum(1 for _ in history.of(ServerStarted)),
         "readings": _named_readings(history),
-        "phases": _phases(history, readings),
+        "phases": [],
         "assessments": [_assessment(assessment) for assessment in verdict.assessments],
         "findings": [_finding(finding) for finding in verdict.findings],
         "notes": list(notes),
     }
     result: dict[str, Any] = portable(document)
+    # Not a copy: it holds one number for each cycle and metric.
+    result["phases"] = _phases(history, readings)
     return result
+
+
+class NamedReadings:
+    """Collects the readings at named moments of the run."""
+
+    kinds = (Reading,)
+
+    def __init__(self) -> None:
+        self.readings: list[Reading] = []
+
+    def see(self, reading: Reading) -> None:
+        """Take the next reading."""
+        if reading.name not in _WITHIN_CYCLES:
+            self.readings.append(reading)
 
 
 def _named_readings(history: History) -> list[dict[str, Any]]:
     return [
         {"name": reading.name, "metric": metric, "bytes": value}
-        for reading in history.of(Reading)
-        if reading.name not in _WITHIN_CYCLES
+        for reading in history.followed(NAMED_READINGS, NamedReadings).readings
         for metric, value in sorted(reading.values.items())
     ]
 
@@ -67,28 +86,63 @@ def _phases(history: History, readings: Sequence[CycleReading]) -> list[dict[str
     Each series has one value per cycle, None where the metric was not read, shape [cycles]. Latencies of steps with
     `record`, in nanoseconds, are there only where a step has it, and the loads of each cycle only with `amplify`.
     """
-    measured = [reading for reading in readings if not reading.is_warm_up]
-    metrics = sorted({metric for reading in measured for metric in reading.values})
-    latencies = sorted({name for reading in measured for name in reading.latencies})
-    entries: list[dict[str, Any]] = []
-    for phase in history.facts.phases:
-        if phase.kind != "cycles":
-            continue
-        for arm in (phase.arm,) if phase.arm else (Arm.CONTROL, Arm.TREATMENT):
-            cycles = [r for r in measured if (r.phase, r.arm) == (phase.name, arm)]
-            series = {metric: [cycle.values.get(metric) for cycle in cycles] for metric in metrics}
-            entry: dict[str, Any] = {
-                "phase": phase.name,
-                "arm": arm.value,
-                "cycles": len(cycles),
-                "post_unload": series,
-            }
-            if phase.amplify:
-                entry["loads"] = [cycle.loads for cycle in cycles]
-            if latencies:
-                entry["latency"] = {name: [cycle.latencies.get(name) for cycle in cycles] for name in latencies}
-            entries.append(entry)
-    return entries
+    wanted = {
+        (phase.name, arm): _Series()
+        for phase in history.facts.phases
+        if phase.kind == "cycles"
+        for arm in ((phase.arm,) if phase.arm else (Arm.CONTROL, Arm.TREATMENT))
+    }
+    metrics: set[str] = set()
+    latencies: set[str] = set()
+    for reading in readings:
+        if not reading.is_warm_up:
+            metrics.update(reading.values)
+            latencies.update(reading.latencies)
+            if (series := wanted.get((reading.phase, reading.arm))) is not None:
+                series.append(reading)
+    amplified = history.facts.amplified
+    return [
+        _phase(phase, arm, series, sorted(metrics), sorted(latencies), phase in amplified)
+        for (phase, arm), series in wanted.items()
+    ]
+
+
+def _phase(
+    phase: str, arm: Arm, series: _Series, metrics: Sequence[str], latencies: Sequence[str], is_amplified: bool
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"phase": without_folders(phase), "arm": arm.value, "cycles": series.cycles}
+    entry["post_unload"] = {metric: series.of(metric) for metric in metrics}
+    if is_amplified:
+        entry["loads"] = list(series.loads)
+    if latencies:
+        entry["latency"] = {name: series.of(name) for name in latencies}
+    return entry
+
+
+class _Series:
+    """The values of one arm of a phase, by metric and latency."""
+
+    def __init__(self) -> None:
+        self.cycles = 0
+        self.loads = array("q")
+        self._values: dict[str, list[int | None]] = {}
+        # Most values of a long run are the same as others; each is one object.
+        self._same: dict[int, int] = {}
+
+    def append(self, reading: CycleReading) -> None:
+        for name, value in (*reading.values.items(), *reading.latencies.items()):
+            values = self._values.setdefault(name, [])
+            values += [None] * (self.cycles - len(values))
+            values.append(self._same.setdefault(value, value))
+        self.loads.append(reading.loads)
+        self.cycles += 1
+        if len(self._same) > _MOST_REMEMBERED:
+            self._same.clear()
+
+    def of(self, name: str) -> list[int | None]:
+        """Return one value per cycle."""
+        values = self._values.pop(name, [])
+        return values + [None] * (self.cycles - len(values)) if len(values) < self.cycles else values
 
 
 def _assessment(assessment: Assessment) -> dict[str, Any]:
@@ -102,6 +156,7 @@ def _assessment(assessment: Assessment) -> dict[str, Any]:
         "excluded_bytes_per_cycle": _rounded(assessment.excluded_bytes_per_cycle),
         "reason": assessment.reason,
         "per": assessment.per,
+        "plain_words": assessment.plain_words,
     }
 
 

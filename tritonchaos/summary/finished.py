@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tritonchaos.observations import History, JsonValue
-from tritonchaos.post_unload import cycle_readings
-from tritonchaos.summary.document import results_document
+from tritonchaos.observations import Follower, History, JsonValue
+from tritonchaos.post_unload import BASELINES, CYCLES, Baselines, CycleFollower, cycle_readings
+from tritonchaos.summary.document import NAMED_READINGS, NamedReadings, results_document
 from tritonchaos.summary.headline import headline
+from tritonchaos.summary.note_followers import SHORT_WINDOWS, TRACKS, ShortWindows, TrackRequests
 from tritonchaos.summary.notes import notes
 from tritonchaos.summary.table import (
+    REPLIES,
     PhaseCount,
+    ReplyTexts,
     TableBlock,
     TableRow,
     phase_counts,
@@ -42,9 +45,21 @@ class FinishedRun:
     results: Mapping[str, JsonValue]
     headline: str
     metrics: tuple[str, ...]
-    rows: tuple[TableRow, ...]
+    rows: Sequence[TableRow]
     blocks: tuple[TableBlock, ...]
     counts: tuple[PhaseCount, ...]
+
+
+def followers(history: History) -> Mapping[str, Callable[[], Follower]]:
+    """What `finish` has to see of a run; in one walk with what the checks want to see."""
+    return {
+        CYCLES: lambda: CycleFollower(history),
+        BASELINES: Baselines,
+        REPLIES: ReplyTexts,
+        TRACKS: TrackRequests,
+        SHORT_WINDOWS: lambda: ShortWindows(history),
+        NAMED_READINGS: NamedReadings,
+    }
 
 
 def finish(history: History, verdict: Verdict, exit_code: int) -> FinishedRun:

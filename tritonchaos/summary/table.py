@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from functools import lru_cache
+from typing import Final, overload
 
 from tritonchaos.expectation import error_text
 from tritonchaos.observations import Answer, Arm, History, Reply, StepFinished
 from tritonchaos.post_unload import CycleReading, baseline, primary_metrics
 from tritonchaos.verdict import Verdict
 
+REPLIES: Final = "reply_texts"
 _SHOWN_ROWS: Final = 10
 
 
@@ -89,9 +92,6 @@ class PhaseCount:
     first_mismatch: str | None
 
 
-_CycleT = TypeVar("_CycleT", CycleReading, TableRow)
-
-
 def shown_metrics(history: History, verdict: Verdict, readings: Sequence[CycleReading]) -> tuple[str, ...]:
     """Choose the metrics of the table: those that memory_growth decides by, and those that a finding is about."""
     available = {metric for reading in readings for metric in reading.values}
@@ -101,54 +101,131 @@ def shown_metrics(history: History, verdict: Verdict, readings: Sequence[CycleRe
     return tuple(metric for metric in dict.fromkeys([*primary, *found]) if metric in available)
 
 
-def table_rows(history: History, readings: Sequence[CycleReading]) -> tuple[TableRow, ...]:
-    """Make one row of each finished cycle."""
-    replies = _replies(history)
-    baselines = {number: baseline(history, number) for number in {reading.start_number for reading in readings}}
-    return tuple(_row(reading, replies, baselines[reading.start_number]) for reading in readings)
+def table_rows(history: History, readings: Sequence[CycleReading]) -> Sequence[TableRow]:
+    """Make one row of each finished cycle; of a long run each when it is asked for."""
+    rows = TableRows(history, readings)
+    return rows if history.is_long else tuple(rows)
 
 
-def table_blocks(rows: Sequence[TableRow]) -> tuple[TableBlock, ...]:
+class TableRows(Sequence[TableRow]):
+    """The rows of a run, each made of its reading and its replies when it is asked for."""
+
+    def __init__(self, history: History, readings: Sequence[CycleReading]) -> None:
+        self._history = history
+        self._readings = readings
+        self._replies = history.followed(REPLIES, ReplyTexts)
+
+    def __len__(self) -> int:
+        return len(self._readings)
+
+    @overload
+    def __getitem__(self, at: int) -> TableRow: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[TableRow]: ...
+
+    def __getitem__(self, at: int | slice) -> TableRow | Sequence[TableRow]:
+        if isinstance(at, slice):
+            return [self._row(reading) for reading in self._readings[at]]
+        return self._row(self._readings[at])
+
+    def __iter__(self) -> Iterator[TableRow]:
+        return map(self._row, self._readings)
+
+    def _row(self, reading: CycleReading) -> TableRow:
+        at_start = baseline(self._history, reading.start_number)
+        return TableRow(
+            phase=reading.phase,
+            arm=reading.arm,
+            cycle=reading.cycle,
+            is_warm_up=reading.is_warm_up,
+            load_reply=self._replies.of(reading.phase, reading.cycle, "load"),
+            unload_reply=self._replies.of(reading.phase, reading.cycle, "unload"),
+            used=reading.values,
+            delta={metric: value - at_start[metric] for metric, value in reading.values.items() if metric in at_start},
+            mismatch=reading.mismatch,
+            unsettled=reading.unsettled,
+            start_number=reading.start_number,
+        )
+
+
+class ReplyTexts:
+    """Collects the texts of the replies to load and unload steps of each cycle; different ones are joined."""
+
+    kinds = (StepFinished,)
+
+    def __init__(self) -> None:
+        # (phase, step name) -> for each cycle the number of what it was answered, 0 if nothing.
+        self._numbers: dict[tuple[str, str], array[int]] = {}
+        self._texts: list[tuple[str, ...]] = [()]
+        self._with: dict[tuple[int, str], int] = {}
+
+    def see(self, step: StepFinished) -> None:
+        """Take the next step."""
+        cycle = step.position.cycle
+        if step.spec.name not in ("load", "unload") or step.position.track != "main" or cycle is None:
+            return
+        numbers = self._numbers.setdefault((step.position.phase, step.spec.name), array("I"))
+        if cycle >= len(numbers):
+            numbers.extend([0] * (cycle + 1 - len(numbers)))
+        numbers[cycle] = self._number(numbers[cycle], reply_text(step.reply))
+
+    def _number(self, before: int, text: str) -> int:
+        key = (before, text)
+        if key not in self._with:
+            texts = self._texts[before]
+            self._with[key] = before if text in texts else len(self._texts)
+            if text not in texts:
+                self._texts.append((*texts, text))
+        return self._with[key]
+
+    def of(self, phase: str, cycle: int, step: str) -> str:
+        """Return what the steps of one name were answered in a cycle."""
+        numbers = self._numbers.get((phase, step), ())
+        return "; ".join(self._texts[numbers[cycle]]) if cycle < len(numbers) else ""
+
+
+def table_blocks(rows: Iterable[TableRow]) -> tuple[TableBlock, ...]:
     """Shorten the table to what can be read; everything is in the results document."""
-    return tuple(_block(phase, arm, group) for phase, arm, group in by_phase_and_arm(rows))
+    groups: dict[tuple[str, Arm], _Growing] = {}
+    for row in rows:
+        groups.setdefault((row.phase, row.arm), _Growing()).append(row)
+    return tuple(groups[key].block(*key) for key in in_order(groups))
 
 
-def _block(phase: str, arm: Arm, rows: Sequence[TableRow]) -> TableBlock:
-    if len(rows) <= 2 * _SHOWN_ROWS + 1:
-        return TableBlock(phase, arm, tuple(rows), None, ())
-    middle = rows[_SHOWN_ROWS:-_SHOWN_ROWS]
-    values: dict[str, list[int]] = {}
-    for row in middle:
+class _Growing:
+    """The rows of one arm of a phase, of which only the first and last are kept."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first: list[TableRow] = []
+        self._last: deque[TableRow] = deque(maxlen=_SHOWN_ROWS)
+        self._least: dict[str, int] = {}
+        self._most: dict[str, int] = {}
+
+    def append(self, row: TableRow) -> None:
+        self._count += 1
+        if len(self._first) <= 2 * _SHOWN_ROWS:
+            self._first.append(row)
+        if self._count > _SHOWN_ROWS:
+            if len(self._last) == _SHOWN_ROWS:
+                self._leave_out(self._last[0])
+            self._last.append(row)
+
+    def _leave_out(self, row: TableRow) -> None:
         for metric, value in row.used.items():
-            values.setdefault(metric, []).append(value)
-    left_out = LeftOut(len(middle), {m: min(v) for m, v in values.items()}, {m: max(v) for m, v in values.items()})
-    return TableBlock(phase, arm, tuple(rows[:_SHOWN_ROWS]), left_out, tuple(rows[-_SHOWN_ROWS:]))
+            if metric not in self._least:
+                self._least[metric] = self._most[metric] = value
+            elif value < self._least[metric]:
+                self._least[metric] = value
+            elif value > self._most[metric]:
+                self._most[metric] = value
 
-
-def _row(reading: CycleReading, replies: Mapping[tuple[str, int, str], str], at_start: Mapping[str, int]) -> TableRow:
-    return TableRow(
-        phase=reading.phase,
-        arm=reading.arm,
-        cycle=reading.cycle,
-        is_warm_up=reading.is_warm_up,
-        load_reply=replies.get((reading.phase, reading.cycle, "load"), ""),
-        unload_reply=replies.get((reading.phase, reading.cycle, "unload"), ""),
-        used=reading.values,
-        delta={metric: value - at_start[metric] for metric, value in reading.values.items() if metric in at_start},
-        mismatch=reading.mismatch,
-        unsettled=reading.unsettled,
-        start_number=reading.start_number,
-    )
-
-
-def _replies(history: History) -> dict[tuple[str, int, str], str]:
-    """Texts of the replies to load and unload steps, by phase, cycle and step name; different ones joined."""
-    texts: dict[tuple[str, int, str], dict[str, None]] = {}
-    for step in history.of(StepFinished):
-        if step.spec.name in ("load", "unload") and step.position.track == "main" and step.position.cycle is not None:
-            key = (step.position.phase, step.position.cycle, step.spec.name)
-            texts.setdefault(key, {})[reply_text(step.reply)] = None
-    return {key: "; ".join(found) for key, found in texts.items()}
+    def block(self, phase: str, arm: Arm) -> TableBlock:
+        if self._count <= 2 * _SHOWN_ROWS + 1:
+            return TableBlock(phase, arm, tuple(self._first), None, ())
+        left_out = LeftOut(self._count - 2 * _SHOWN_ROWS, self._least, self._most)
+        return TableBlock(phase, arm, tuple(self._first[:_SHOWN_ROWS]), left_out, tuple(self._last))
 
 
 def reply_text(reply: Reply | None) -> str:
@@ -159,31 +236,39 @@ def reply_text(reply: Reply | None) -> str:
         return f"no answer ({reply.reason})"
     if reply.status < 400:
         return str(reply.status)
-    return f"{reply.status}: {' '.join(error_text(reply).split())}"
+    return _refusal(reply.status, reply.body)
 
 
-def phase_counts(readings: Sequence[CycleReading]) -> tuple[PhaseCount, ...]:
+@lru_cache(maxsize=256)  # the same refusal comes back cycle after cycle
+def _refusal(status: int, body: bytes) -> str:
+    return f"{status}: {' '.join(error_text(Answer(status, body, 0)).split())}"
+
+
+def phase_counts(readings: Iterable[CycleReading]) -> tuple[PhaseCount, ...]:
     """Count the matching cycles of each arm of each phase, in the order in which they ran."""
-    return tuple(_counted(phase, arm, group) for phase, arm, group in by_phase_and_arm(readings))
+    counts: dict[tuple[str, Arm], Counter[tuple[bool, bool]]] = {}
+    firsts: dict[tuple[str, Arm], str] = {}
+    for reading in readings:
+        key = (reading.phase, reading.arm)
+        counts.setdefault(key, Counter())[reading.is_warm_up, reading.mismatch is None] += 1
+        if reading.mismatch and not reading.is_warm_up:
+            firsts.setdefault(key, reading.mismatch)
+    return tuple(_counted(*key, counts[key], firsts.get(key)) for key in in_order(counts))
 
 
-def by_phase_and_arm(cycles: Sequence[_CycleT]) -> Iterator[tuple[str, Arm, list[_CycleT]]]:
-    """Group cycles by phase in the order in which they ran, and within it by arm, control first."""
-    groups: dict[tuple[str, Arm], list[_CycleT]] = {}
-    for cycle in cycles:
-        groups.setdefault((cycle.phase, cycle.arm), []).append(cycle)
-    phases = list(dict.fromkeys(phase for phase, _ in groups))
-    for phase, arm in sorted(groups, key=lambda key: (phases.index(key[0]), key[1].value)):
-        yield phase, arm, groups[phase, arm]
+def in_order(groups: Iterable[tuple[str, Arm]]) -> list[tuple[str, Arm]]:
+    """Sort phases as they came first, and within each its arms, control first."""
+    phases = {phase: None for phase, _ in groups}
+    order = {phase: number for number, phase in enumerate(phases)}
+    return sorted(groups, key=lambda key: (order[key[0]], key[1].value))
 
 
-def _counted(phase: str, arm: Arm, readings: Sequence[CycleReading]) -> PhaseCount:
-    counts = Counter((reading.is_warm_up, reading.mismatch is None) for reading in readings)
+def _counted(phase: str, arm: Arm, counts: Counter[tuple[bool, bool]], first_mismatch: str | None) -> PhaseCount:
     return PhaseCount(
         phase=phase,
         arm=arm,
         warm_up=counts[True, True] + counts[True, False],
         cycles=counts[False, True] + counts[False, False],
         matched=counts[False, True],
-        first_mismatch=next((r.mismatch for r in readings if r.mismatch and not r.is_warm_up), None),
+        first_mismatch=first_mismatch,
     )

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import signal
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from tritonchaos import processes
 from tritonchaos.client import wait_until_live
 from tritonchaos.containers import launching
-from tritonchaos.containers.container import Container, Ended, run_to_end
+from tritonchaos.containers.container import Container, Ended, build, not_live
 from tritonchaos.containers.faults import Faults
 from tritonchaos.containers.finding import Found, describe, find, notes
+from tritonchaos.containers.libc import why_not_loadable
 from tritonchaos.containers.outside import Outside, times_at_pids_limit
 from tritonchaos.containers.relay import Relay
-from tritonchaos.containers.spec import ContainerSpec, docker_run_line
-from tritonchaos.errors import TargetError, TargetNotLive, TritonChaosBug
+from tritonchaos.containers.spec import ContainerSpec, Mount, docker_run_line
+from tritonchaos.errors import TargetError, TargetUnavailable, TritonChaosBug
 from tritonchaos.local_server.server_flags import (
     asked_flags,
     exit_timeout_s,
@@ -32,6 +30,7 @@ from tritonchaos.local_server.server_flags import (
     spell,
 )
 from tritonchaos.local_server.stacks import take_stacks
+from tritonchaos.local_server.trimming import Trimmer
 from tritonchaos.plugins import ABILITIES, TARGETS, ByteCount, LaunchSpec, OwnFolders, RunningServer, Stop
 from tritonchaos.processes import Process
 from tritonchaos.units import GIB
@@ -112,6 +111,7 @@ class DockerTarget:
         self._outside: Outside | None = None
         self._relay: Relay | None = None
         self._faults: Faults | None = None
+        self._trimmer: Trimmer | None = None
         self._launch: LaunchSpec | None = None
         self._ended: Ended | None = None
         self._version = ""
@@ -161,11 +161,7 @@ class DockerTarget:
     def run_to_build(self, folder: Path, command: Sequence[str], deadline_s: float) -> tuple[int | None, str]:
         """Run a command in a container of the same image, with the same GPUs; it is removed when this returns."""
         found = self._all()
-        spec = launching.build_spec(self, folder, command, found.image, found.engine.facts, found.gpus)
-        with tempfile.TemporaryDirectory(prefix="tritonchaos-") as beside:
-            log = Path(beside) / "log"
-            ended = run_to_end(found.engine, spec, log, deadline_s)
-            return None if ended is None else ended.exit_code, log.read_text("utf-8", "replace")
+        return build(found.engine, launching.build_spec(self, folder, command, found), deadline_s)
 
     def run_line(self, launch: LaunchSpec) -> str:
         """The `docker run` line that starts an equal container."""
@@ -183,6 +179,10 @@ class DockerTarget:
         """
         if self._container is not None:
             raise TritonChaosBug("the server's container was started while it runs")
+        for name, folder in launch.backends.items():
+            why_not = why_not_loadable(folder / f"libtriton_{name}.so", self._all().facts.libc)
+            if why_not:
+                raise TargetUnavailable(why_not, hint="run where the C library is no newer than the image's")
         refuse_unknown(launch.flags, parse_help(self._all().facts.help))
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             try:
@@ -223,7 +223,26 @@ class DockerTarget:
         spec = launching.server_spec(
             self, launch, arguments, ports, found.image, found.engine.facts, found.gpus, max(self._starts, 1)
         )
-        return spec, flags, ports
+        return self._with_trimmer(spec, launch), flags, ports
+
+    def _with_trimmer(self, spec: ContainerSpec, launch: LaunchSpec) -> ContainerSpec:
+        """Give the server the library that `trim` needs, under the same paths as here."""
+        self._trimmer = Trimmer(launch.scratch / "trim") if launch.may_trim and launch.scratch.exists() else None
+        if self._trimmer is None:
+            return spec
+        if "LD_PRELOAD" in spec.env:
+            self._trimmer.why_not = "not called: LD_PRELOAD is the scenario's own choice"
+            return spec
+        env = self._trimmer.environment({})
+        if not env:
+            return spec
+        library = Path(env["LD_PRELOAD"])
+        self._trimmer.why_not = why_not_loadable(library, self._all().facts.libc)
+        if self._trimmer.why_not:
+            return spec
+        folder = str(launch.scratch / "trim")
+        mounts = (*spec.mounts, Mount(str(library), str(library)), Mount(folder, folder))
+        return replace(spec, env={**spec.env, **env}, mounts=mounts)
 
     def _way_in(self, container: Container, ports: launching.Ports) -> tuple[str, str]:
         """URL of the server and its gRPC address, as this process reaches them."""
@@ -240,35 +259,21 @@ class DockerTarget:
             )
         except TargetError:
             if container.wait(1.0) is not None:  # nothing to be beside of
-                raise self._not_live(container) from None
+                raise not_live(container) from None
             raise
         return f"http+unix://{self._relay.path('http')}", f"unix:{self._relay.path('grpc')}"
 
     def _await_live(self, container: Container, url: str, server_id: str, deadline_s: float) -> None:
         def look() -> None:
             if container.ended() is not None:
-                raise self._not_live(container)
+                raise not_live(container)
             if self._relay is not None:
                 self._relay.check()
 
         version = wait_until_live(url, server_id, deadline_s, look)
         if version is None:
-            raise self._not_live(container, f"was not live after {deadline_s:g} s")
+            raise not_live(container, f"was not live after {deadline_s:g} s")
         self._version = version
-
-    def _not_live(self, container: Container, what: str = "") -> TargetNotLive:
-        ended = container.ended()
-        if ended is not None:
-            container.wait_for_log()
-        told = what or f"ended with exit status {ended.exit_code if ended else None} before it answered"
-        killed = " (out of memory: the container's limit was reached)" if ended and ended.was_oom_killed else ""
-        return TargetNotLive(
-            f"tritonserver in the container {told}{killed}",
-            state="running" if ended is None else "exited",
-            exit_status=None if ended is None else ended.exit_code,
-            log_lines=tuple(container.log_lines()[-_SHOWN_LOG_LINES:]),
-            hint="its log says why; `server: {startup_deadline: …}` in the scenario gives it more time",
-        )
 
     # --- while it runs ---------------------------------------------------------------------------
 
@@ -279,16 +284,19 @@ class DockerTarget:
             TargetError: What the server does cannot be seen any more: the engine or the relay is gone, or the
                 container reached its limit of processes, which is our doing and not the server's.
         """
-        if self._container is not None:
-            self._ended = self._container.ended()
-            if self._outside is not None and times_at_pids_limit(self._outside.cgroups):
-                raise TargetError(
-                    f"the container reached its limit of {self.pids_limit} processes and threads",
-                    hint="give the target a higher pids_limit",
-                )
-            if self._ended is None and self._relay is not None:
-                self._relay.check()
-        return None if self._ended is None else self._ended.exit_code
+        if self._container is None:
+            return None if self._ended is None else self._ended.exit_code
+        self._ended = self._container.ended()
+        if self._outside is not None and times_at_pids_limit(self._outside.cgroups):
+            raise TargetError(
+                f"the container reached its limit of {self.pids_limit} processes and threads",
+                hint="give the target a higher pids_limit",
+            )
+        if self._ended is not None:
+            return self._ended.exit_code
+        if self._relay is not None:
+            self._relay.check()
+        return None
 
     def end_facts(self) -> Mapping[str, str]:
         """What the engine says of the container's end."""
@@ -317,21 +325,17 @@ class DockerTarget:
         """
         return take_stacks(process.pid for process in self.processes() if process.role in ("server", "stub"))
 
+    def trim(self, deadline_s: float) -> str:
+        """Call malloc_trim in the server, and trim its CUDA memory pools."""
+        if self._trimmer is None or self._container is None:
+            return "no server runs that could be told to"
+        return self._trimmer.trim(deadline_s)
+
     def kill(self, signal_number: int, pid: int) -> bool:
         """Signal the server or one of its processes; False if it has ended."""
         if self._outside is None or self._container is None:
             return False
-        ticks = self._outside.ticks(pid)
-        if ticks is None:
-            return False
-        if processes.end(pid, ticks, signal.Signals(signal_number)):
-            return True
-        # Another user's process: the engine signals the first one, which passes it on to the server.
-        server = self._outside.server
-        if server is None or server.pid != pid:
-            return False
-        self._container.send_signal(signal.Signals(signal_number).name)
-        return True
+        return self._outside.kill(signal_number, pid, self._container.send_signal)
 
     def faults(self) -> Faults:
         """What may be done to the container.
@@ -358,19 +362,11 @@ class DockerTarget:
                 self._faults.unpause()  # a frozen process takes no signal
             sent = self._container.stop(2 * exit_timeout_s(self._launch) + 5)
             self._ended = self._container.ended()
-            left = self._left_behind()
+            left = self._outside.left_behind(self._launch.shm_prefix) if self._outside is not None else []
         finally:
             # Also when the user does not want to wait: the container is removed, without grace.
             self._take_down()
         return Stop(sent, None if self._ended is None else self._ended.exit_code, sent == "SIGKILL", tuple(left))
-
-    def _left_behind(self) -> list[tuple[str, str, int]]:
-        """Shared memory of this run and temp files that the server did not remove; they end with the container."""
-        if self._outside is None or self._launch is None:
-            return []
-        prefix = self._launch.shm_prefix
-        shared = [("shm", name, taken) for name, taken in self._outside.files("shm") if name.startswith(prefix)]
-        return shared + [("temp", name, taken) for name, taken in self._outside.files("temp")]
 
     def _take_down(self) -> None:
         """Remove everything of this start, whatever goes wrong with a part of it."""

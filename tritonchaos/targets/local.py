@@ -160,9 +160,9 @@ class LocalTarget:
 
     def trim(self, deadline_s: float) -> str:
         """Call malloc_trim in the server, and trim its CUDA memory pools."""
-        if self._trimmer is None or self._process is None or self._process.exit_code() is not None:
-            return "no server runs that could be told to"
-        return self._trimmer.trim(deadline_s)
+        if self._process is None or self._process.exit_code() is not None:
+            return "no server runs"
+        return self._trimmer.trim(deadline_s) if self._trimmer is not None else "not prepared when the server started"
 
     def kill(self, signal_number: int, pid: int) -> bool:
         """Signal the server or one of its processes; False if it has ended."""

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.calibration_outcomes import METRIC, leak, outcome
-from tritonchaos.calibration.claims import LEAST_RUNS, headline_claim, sizes_seen, smallest_within, with_margin
+from tritonchaos.calibration.claims import (
+    LEAST_RUNS,
+    NEAR_THE_LIMIT_RUNS,
+    headline_claim,
+    sizes_seen,
+    smallest_within,
+    with_margin,
+)
 from tritonchaos.calibration.trials import Kind
 from tritonchaos.units import KIB, MIB
 
@@ -28,9 +35,19 @@ def test_too_few_runs_claim_nothing() -> None:
 
 def test_one_miss_of_many_claims_nothing_and_of_smaller_leaks_neither() -> None:
     missed = leak(MIB, 200, "STABLE")
-    outcomes = [*[leak(4 * MIB, 10)] * 5, missed, *[leak(MIB, 10)] * 9, *[leak(64 * KIB, 10)] * 9]
+    outcomes = [*[leak(4 * MIB, 10)] * 8, missed, *[leak(MIB, 10)] * 9, *[leak(64 * KIB, 10)] * 9]
     assert claimed(*outcomes) == {4 * MIB: 13, MIB: None, 64 * KIB: None}
     assert [size.stable for size in sizes_seen(outcomes, METRIC)] == [0, 1, 0]
+
+
+def test_what_is_found_near_the_end_of_a_run_is_not_claimed() -> None:
+    assert claimed(*[leak(MIB, 13)] * 5, *[leak(48 * KIB, 172)] * 9) == {MIB: 17, 48 * KIB: None}
+
+
+def test_a_size_next_to_one_that_was_missed_needs_more_runs() -> None:
+    missed = leak(16 * KIB, 200, "INCONCLUSIVE")
+    assert claimed(*[leak(64 * KIB, 13)] * (NEAR_THE_LIMIT_RUNS - 1), missed) == {64 * KIB: None, 16 * KIB: None}
+    assert claimed(*[leak(64 * KIB, 13)] * NEAR_THE_LIMIT_RUNS, missed) == {64 * KIB: 17, 16 * KIB: None}
 
 
 def test_a_smaller_leak_is_never_claimed_sooner_than_a_larger_one() -> None:

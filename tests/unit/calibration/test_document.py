@@ -23,6 +23,7 @@ OUTCOMES = (
     clean(),
     clean(),
     *[leak(MIB, 13)] * 5,
+    *[leak(256 * KIB, 13)] * 5,
     leak(16 * KIB, 200, "STABLE"),
     outcome(Kind.CACHE, MIB, "STABLE", 52),
     outcome(Kind.POOL, MIB, "INCONCLUSIVE", 200),
@@ -46,9 +47,11 @@ def test_the_document_has_what_was_found_missed_and_left_out() -> None:
     assert metric["smallest_leak"]["10"] is None
     assert [(row["bytes_per_cycle"], row["found"], row["called_stable"]) for row in metric["leaks"]] == [
         (MIB, 5, 0),
+        (256 * KIB, 5, 0),
         (16 * KIB, 0, 1),
     ]
-    assert metric["leaks"][1]["why_not_claimed"] == "1 of 1 runs did not find it"
+    assert metric["leaks"][1]["why_not_claimed"] == "5 runs, 8 are needed"
+    assert metric["leaks"][2]["why_not_claimed"] == "1 of 1 runs did not find it"
     assert metric["bounded"]["clean twin"] == {"runs": 2, "false_alarms": 0, "stable": 2, "cycles": [50, 50]}
     assert metric["bounded"]["late pool"]["stable"] == 0
     assert (metric["noise_floor_bytes"], metric["excluded_bytes_per_cycle"]) == (4 * KIB, 2 * KIB)

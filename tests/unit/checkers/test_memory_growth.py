@@ -291,3 +291,10 @@ def test_what_was_a_leak_stays_one():
     after = only(failed_load_run(HOST, FLAT, grown + [grown[-1]] * 100))
     assert (after.status, after.verdict) == (Status.FAIL, "LEAK")
     assert after.cycles_used <= 40
+
+
+@pytest.mark.parametrize("series", [[100 * MIB] * 60, climb(40), [100 * MIB] * 5])
+def test_every_verdict_has_a_paragraph_in_plain_words(series):
+    found = only(failed_load_run(HOST, FLAT, series))
+    assert found.plain_words.endswith(".")
+    assert any(character.isdigit() for character in found.plain_words)

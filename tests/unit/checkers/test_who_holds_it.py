@@ -89,6 +89,7 @@ def test_host_memory_that_a_trim_returns_is_retention_and_no_finding() -> None:
     assessment = judged(history)
     assert (assessment.status, assessment.verdict, assessment.findings) == (Status.UNKNOWN, "INCONCLUSIVE", ())
     assert "malloc_trim returned it" in assessment.reason
+    assert assessment.plain_words == f"{assessment.reason}."
 
 
 def test_a_trim_that_returns_little_leaves_the_leak_and_says_how_little() -> None:

@@ -39,7 +39,7 @@ def test_a_run_is_the_same_as_itself_in_table_json_and_files(kept: Path, tmp_pat
     suites = list(JUnitXml.fromfile(str(tmp_path / "out" / "compare-junit.xml")))
     assert [suite.name for suite in suites] == ["kept-run"]
     assert suites[0].failures == suites[0].errors == 0
-    assert "<h2>What decides</h2>" in (tmp_path / "out" / "compare.html").read_text()
+    assert "<details open><summary>What is the same: " in (tmp_path / "out" / "compare.html").read_text()
     exit_code, stdout, _ = call(kept, kept, "--json", cwd=tmp_path)
     plain = json.loads(stdout)
     assert (exit_code, plain["exit_code"], plain["outcome"]) == (0, 0, "same")

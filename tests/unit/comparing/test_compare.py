@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tritonchaos.comparing.records import Comparison, Kind
 from tritonchaos.comparing.runs import ComparedRun
 from tritonchaos.errors import UsageError
 from tritonchaos.units import MIB
+from tritonchaos.verdict import Assessment, Status
 
 CLEAN = (stable(), ALIVE)
 BESIDE = undecided(metric="host_rss_bytes", counts=False)
@@ -95,6 +97,21 @@ def test_what_does_not_count_does_not_decide() -> None:
     comparison = of([compared(*CLEAN)], [compared(stable(), crash(counts=False))])
     assert comparison.exit_code == 0
     assert "new*" in outcomes(comparison, Kind.FINDING).values()
+
+
+def test_known_findings_that_are_accepted_do_not_decide() -> None:
+    known = leak()
+    known = replace(known, findings=tuple(replace(f, known="https://example.org/1") for f in known.findings))
+    assert of([compared(*CLEAN)], [compared(known, ALIVE)]).exit_code == 1
+    comparison = of([compared(*CLEAN)], [compared(known, ALIVE, accept_known=True)])
+    assert comparison.exit_code == 0
+    assert set(outcomes(comparison, Kind.FINDING, Kind.GROWTH).values()) == {"new*", "worse*"}
+
+
+def test_a_base_that_was_cut_short_does_not_speak_against_the_candidate() -> None:
+    cut_short = Assessment("max_time", Status.UNKNOWN, "the run's longest time was over")
+    assert of([compared(*CLEAN, cut_short)], [compared(*CLEAN)]).exit_code == 0
+    assert of([compared(*CLEAN)], [compared(*CLEAN, cut_short)]).exit_code == 3
 
 
 def test_an_interrupted_candidate_cannot_be_told() -> None:

@@ -20,6 +20,7 @@ Scenario `failed-load`, run `run-1`, seed 1, exit code 1.
 - growth: 1 MiB per cycle (95 % interval 512 KiB to 1.5 MiB)
 - metric: `host_private_bytes`
 - first seen: wrong, cycle 3, step 0 (load ident), 1 in all
+- all that happened there: `tritonchaos show . --phase wrong --cycle 3`
 - found by `memory_growth`, id `IDENTITY`
 
 ```text
@@ -170,3 +171,12 @@ def test_code_shows_as_it_is(found, printed):
 
 def test_a_block_of_code_cannot_be_left():
     assert fenced(["a", "````\n# out"]) == "`````text\na\n````\n# out\n`````"
+
+
+def test_growth_is_said_per_load_in_loaded_models_and_in_plain_words():
+    run = leaking_run(finding=replace(LEAK, per="load", footprint_bytes=4 * 1024**2))
+    failed, other = run.verdict.assessments
+    told = replace(failed, plain_words="Over 9 treatment cycles 9 MiB stayed in use for good.")
+    report = text(replace(run, verdict=replace(run.verdict, assessments=(told, other))))
+    assert "- growth: 1 MiB per load (95 % interval 512 KiB to 1.5 MiB), 0.25 of a loaded model\n" in report
+    assert "### In plain words\n\n- `host_private_bytes`: Over 9 treatment cycles 9 MiB stayed in use" in report

@@ -93,3 +93,13 @@ def test_a_sparkline_keeps_gaps_and_peaks(values, drawn):
 
 def test_a_flat_sparkline_is_flat():
     assert sparkline([5, 5, 5], 5, 5, 10) == "▁▁▁"
+
+
+def test_growth_is_said_per_load_in_loaded_models_and_in_plain_words():
+    finding = replace(LEAK, per="load", footprint_bytes=4 * 1024**2)
+    run = leaking_run(finding=finding)
+    failed, other = run.verdict.assessments
+    told = replace(failed, plain_words="Over 9 treatment cycles 9 MiB stayed in use for good.")
+    text = Terminal().text(replace(run, verdict=replace(run.verdict, assessments=(told, other))), 120, color=False)
+    assert "1 MiB per load, 95 % interval 512 KiB to 1.5 MiB, 0.25 of a loaded model, host_private_bytes" in text
+    assert "In plain words\n  Over 9 treatment cycles 9 MiB stayed in use for good.\n" in text

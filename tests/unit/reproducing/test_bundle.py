@@ -81,6 +81,7 @@ def test_the_issue_has_what_the_template_asks_for(tmp_path: Path) -> None:
     assert [heading for heading in wanted if heading not in issue] == []
     for piece in (
         "2.51.0",
+        "backend planted, inputs INPUT FP32 [16], outputs OUTPUT FP32 [16]",
         "docker run",
         "--network none",
         'backend: "planted"',
@@ -234,6 +235,23 @@ def test_an_archive_without_a_state_or_with_a_name_that_leads_out(tmp_path: Path
     assert "damaged" in refused(folder, tmp_path / "b")
     edits.write_text("{")
     assert "damaged" in refused(folder, tmp_path / "b")
+
+
+@pytest.mark.parametrize("name", ["server.log", "scenario.yaml", "repository"])
+def test_a_run_with_a_link_to_something_else(tmp_path: Path, name: str) -> None:
+    folder = write_run(tmp_path / "run", leaking_events())
+    (folder / name).rename(tmp_path / "elsewhere")
+    (folder / name).symlink_to(tmp_path / "elsewhere")
+    assert "is a link" in refused(folder, tmp_path / "b")
+
+
+def test_a_link_among_the_models_files_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "secret.py").write_text("not-for-you")
+    folder = write_run(tmp_path / "run", leaking_events())
+    for model in (folder / "repository").glob("*/ident/1"):
+        (model / "model.py").symlink_to(tmp_path / "secret.py")
+    made = write_bundle(folder, tmp_path / "b", BundleOptions()).folder
+    assert "not-for-you" not in everything(made)
 
 
 def test_a_damaged_run(tmp_path: Path) -> None:

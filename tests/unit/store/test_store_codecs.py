@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tritonchaos.errors import StoreError, TritonChaosBug
 from tritonchaos.observations import Answer, Event, Expectation, Note, Position, StepFinished, StepSpec, TrafficSummary
 from tritonchaos.store.codecs import codec_for, layout_of
-from tritonchaos.store.compiled import compile_reader
+from tritonchaos.store.compiled import EventReader
 from tritonchaos.store.interning import Interned, Interner
 from tritonchaos.store.layout import event_codec
 from tritonchaos.store.packing import Cursor, squeeze
@@ -47,7 +47,9 @@ def through_compiled_reader(event, layout=None):
     codec, interner, out = event_codec(layout or layout_of(Event)), Interner(), bytearray()
     codec.write(event, out, interner)
     interned = Interned(dict(interner.take_new()))
-    return compile_reader(codec, interned)(squeeze(bytes(out)))
+    reader, stored = EventReader(codec, interned), squeeze(bytes(out))
+    assert reader.kind_of(stored) is type(event)
+    return reader.read(stored)
 
 
 @pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)

@@ -152,6 +152,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--clean-twin", action="store_true", help="run without the defect's cause; must say not reproduced"
     )
+    parser.add_argument(
+        "--log-verbose", action="store_true", help="let the server log verbosely; with --out the log is kept"
+    )
     parser.add_argument("--out", default="", help="folder for observed.json and server.log of this run")
     return parser.parse_args()
 
@@ -193,6 +196,8 @@ def main() -> int:
     work = tempfile.mkdtemp(prefix="repro-")
     run: dict[str, Any] = {}
     try:
+        if arguments.log_verbose:
+            recipe["server"]["flags"]["log-verbose"] = "1"
         run = walk(clean_twin(recipe) if arguments.clean_twin else recipe, arguments, work)
         code, lines = judge(recipe["claim"], run)
     except CannotTell as error:
