@@ -10,35 +10,60 @@ from tests.server.cli import run_scenario
 
 pytestmark = pytest.mark.server
 
-# Kills the server from outside, a moment after the step has ended: in the middle of the settle window.
+# Kills the server from outside in the middle of the settle window that follows the step.
 PLUGIN = '''\
-"""Ends the server a moment later."""
+"""Ends the server while it is read."""
 
 import os
 import signal
-import threading
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tritonchaos.plugins import STEPS, Contract, Workbench
-from tritonchaos.processes import command_line
+from tritonchaos.plugins import SAMPLERS, STEPS, Contract, Group, SampleScope, Workbench
+from tritonchaos.processes import command_line, read_stat
+
+DOOMED: list[int] = []
 
 
 @STEPS.register
 @dataclass(frozen=True)
-class KillSoon:
-    """Kill the server from outside, some milliseconds later."""
+class KillAtReading:
+    """Let the next reading of all metrics be the server's last."""
 
-    name: ClassVar[str] = "kill_soon"
+    name: ClassVar[str] = "kill_at_reading"
     contract: ClassVar[Contract] = Contract.UNDOCUMENTED
-
-    after_ms: int
 
     def apply(self, bench: Workbench) -> None:
         port = f"--http-port={bench.client.url.rpartition(':')[2]}"
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        [pid] = [pid for pid in pids if port in command_line(pid)]
-        threading.Timer(self.after_ms / 1000, os.kill, (pid, signal.SIGKILL)).start()
+        DOOMED.extend(int(name) for name in os.listdir("/proc") if name.isdigit() and port in command_line(int(name)))
+
+
+@SAMPLERS.register
+class KillingSampler:
+    """Read nothing, and end the server where that was asked for."""
+
+    name: ClassVar[str] = "killing"
+
+    def open(self, scope: SampleScope) -> Mapping[str, str]:
+        return {}
+
+    def read(self, group: Group) -> Mapping[str, int]:
+        while DOOMED and group is Group.ALL:
+            pid = DOOMED.pop()
+            os.kill(pid, signal.SIGKILL)
+            while (stat := read_stat(pid)) is not None and not stat.is_zombie:
+                time.sleep(0.001)
+        return {}
+
+    def quanta(self) -> Mapping[str, int]:
+        return {}
+
+    def notes(self) -> Sequence[str]:
+        return ()
+
+    def close(self) -> None: ...
 '''
 
 SCENARIO = """\
@@ -50,14 +75,14 @@ models: {ident: {template: identity, variant: planted, parameters: {datatype: FP
 phases:
   - phase: loads
     cycles: 12
-    each: [{load: ident}, {wait: 20ms}, {unload: ident}, {kill_soon: {after_ms: 8, every: 5}}]
+    each: [{load: ident}, {wait: 20ms}, {unload: ident}, {kill_at_reading: {every: 5}}]
 check: [memory_growth, server_alive, leftovers]
 """
 
 
 def test_a_server_that_ends_during_a_settle_window_has_no_reading_and_a_new_series_begins(tmp_path: Path) -> None:
-    (tmp_path / "kill_soon.py").write_text(PLUGIN)
-    called = run_scenario(SCENARIO, tmp_path, "--plugin", tmp_path / "kill_soon.py")
+    (tmp_path / "killing.py").write_text(PLUGIN)
+    called = run_scenario(SCENARIO, tmp_path, "--plugin", tmp_path / "killing.py")
     assert called.exit_code == 1, called.shown()
     [crash] = called.findings("crash")
     assert crash["position"]["cycle"] == 4

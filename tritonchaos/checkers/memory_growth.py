@@ -207,8 +207,7 @@ def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
     state, first = watch.series[metric].state, watch.first_treatment
     grows = format_bytes(state.bytes_per_cycle or 0.0)
     control = watch.series[metric].values(Arm.CONTROL)
-    per_cycle = " per cycle" if watch.unit == "load" else ""
-    beside = f"control: {format_bytes(state.control_bytes_per_cycle)}{per_cycle}" if control else "no control arm"
+    beside = f"control: {format_bytes(state.control_bytes_per_cycle)}" if control else "no control arm"
     phase = first.phase if first else ""
     return Finding(
         kind="leak",
