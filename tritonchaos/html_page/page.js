@@ -166,7 +166,7 @@
       if (at.cursor.left >= 0 && number !== null && number !== undefined) say("samples-said", `${(one.times[number] / 1000).toFixed(2)} s: ${tcDraw.amount(one.values[number], one)}`);
     }] };
     sampledPlot = tcDraw.drawSamples(host, one, { width: width(host), height: 250 }, hooks);
-    say("samples-said", `${one.samples} samples of ${one.metric}${one.values.length < one.samples ? `, ${one.values.length} of them drawn, every least and greatest among them` : ""}.`);
+    say("samples-said", `${one.samples} sample${one.samples === 1 ? "" : "s"} of ${one.metric}${one.values.length < one.samples ? `, ${one.values.length} of them drawn, every least and greatest among them` : ""}.`);
   };
   const setUpSamples = () => {
     const folder = get("over-time");
