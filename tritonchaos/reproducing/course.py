@@ -116,7 +116,7 @@ def written(step: StepFinished, states: States) -> list[dict[str, Any]]:
         return []
     if spec.name in EDITS:
         return [{"do": "use", "model": model, "state": state} for model, state in states.see(step)]
-    if spec.name == "sample":
+    if spec.name in ("sample", "rung", "trim"):
         return []
     own = {name: value for name, value in spec.fields.items() if value not in (None, [], {}, False, "")}
     wanted = {} if spec.name in ("wait", "settle", "signal", *_STARTS, "stop_server") else _asked(step)
