@@ -131,14 +131,20 @@ def make(folder: Path, cycles: int) -> None:
 
 
 def measure(name: str, *arguments: str) -> None:
-    began = time.monotonic()
+    began, used_s = time.monotonic(), _processor_s()
     done = subprocess.run([sys.executable, "-m", "tritonchaos", *arguments], capture_output=True, text=True)
-    took_s = time.monotonic() - began
-    # Of all children up to now; so the one that needs most is measured last.
+    took_s, used_s = time.monotonic() - began, _processor_s() - used_s
+    # Of all children up to now.
     most_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
-    print(f"{name}: exit code {done.returncode}, {took_s:.1f} s, at most {most_mb:.0f} MB", flush=True)
+    took = f"{took_s:.1f} s ({used_s:.1f} s of processor)"
+    print(f"{name}: exit code {done.returncode}, {took}, at most {most_mb:.0f} MB", flush=True)
     if done.returncode not in (0, 1, 3):
         print(done.stderr[-2000:])
+
+
+def _processor_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main(cycles: int, folder: Path) -> None:
@@ -148,7 +154,7 @@ def main(cycles: int, folder: Path) -> None:
         print(f"made {cycles} cycles in {time.monotonic() - began:.1f} s")
     size = (folder / "run.db").stat().st_size
     print(f"run.db: {size / cycles:.0f} bytes per cycle, {size / cycles / len(METRICS):.0f} per cycle and metric")
-    measure("judge", "judge", str(folder), "--json")
+    measure("judge", "judge", str(folder))
     measure("report", "report", str(folder), "--report", "html,markdown")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from tests.docker.engine_state import unchanged
 from tests.local_server import new_launch, wait_for, write_python_model
 from tests.server.cli import run_scenario
 from tritonchaos.client import TritonClient
+from tritonchaos.containers.spec import Mount
+from tritonchaos.containers.stacks import take_stacks_beside
+from tritonchaos.errors import TargetError
+from tritonchaos.local_server.stacks import ARGUMENTS
 from tritonchaos.observations import Answer, NoAnswer
 from tritonchaos.plugins import LaunchSpec, RunningServer
 from tritonchaos.targets.docker import DockerTarget
@@ -143,3 +148,54 @@ def test_a_target_without_a_container_is_refused_before_it_starts(tmp_path: Path
     assert called.exit_code == 4, called.shown()
     assert "lacks: pause" in called.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_stacks_are_taken_from_outside(served: Served) -> None:
+    stacks = served.target.stacks()
+    assert list(stacks) == [served.running.pid]
+    assert "Thread" in stacks[served.running.pid or 0], stacks
+
+
+GDB = r"""#!/bin/sh
+for argument; do case "$before" in -p) pid=$argument ;; esac; before=$argument; done
+echo "Thread 1 (process $pid)"
+echo "#0 in $(tr '\0' ' ' </proc/$pid/cmdline | cut -d' ' -f1) CapEff $(grep CapEff /proc/self/status)"
+"""
+
+
+def test_without_a_debugger_here_that_of_the_image_is_used_in_a_container_beside(
+    served: Served, tmp_path: Path
+) -> None:
+    """The program that stands for gdb says which process it was pointed at, and what it may do."""
+    found = served.target._all()
+    (tmp_path / "gdb").write_text(GDB)
+    (tmp_path / "gdb").chmod(0o755)
+    container = served.target._container
+    assert container is not None
+    spec = replace(container.spec, mounts=(*container.spec.mounts, Mount(str(tmp_path / "gdb"), "/usr/bin/gdb")))
+    facts = replace(found.facts, tools=("/usr/bin/gdb",))
+    pid = served.running.pid or 0
+    stacks = take_stacks_beside(found.engine, facts, spec, container.id, [pid], ARGUMENTS)
+    assert "#0 in tritonserver" in stacks[pid], stacks
+    assert "0000000000080000" in stacks[pid]  # CAP_SYS_PTRACE, and nothing else
+    with pytest.raises(TargetError, match="on this machine or in the image"):
+        take_stacks_beside(found.engine, replace(facts, tools=()), spec, container.id, [pid], ARGUMENTS)
+
+
+def test_an_allocator_of_the_image_is_preloaded(tmp_path: Path, engine: str, cpu_image: str) -> None:
+    scenario = """\
+scenario: allocators
+seed: 1
+server: {env: {LD_PRELOAD: libjemalloc.so.2}}
+models: {ident: {template: identity, variant: planted, parameters: {datatype: FP32, dims: [4]}}}
+phases: [{phase: p, cycles: 1, each: [{load: ident}, {wait: 20ms}, {unload: ident}]}]
+check: [server_alive, expectations]
+"""
+    with unchanged(tmp_path):
+        called = run_scenario(scenario, tmp_path, "--image", cpu_image)
+        assert called.exit_code == 0, called.shown()
+        refused = run_scenario(
+            scenario.replace("libjemalloc", "libabsent"), tmp_path, "--image", cpu_image, "--out", "b"
+        )
+        assert refused.exit_code == 2, refused.shown()
+        assert "libabsent.so.2" in refused.stderr

@@ -177,6 +177,8 @@ def _crash_while_stopping(history: History, stop: ServerStopped) -> Finding:
 
 
 def _survived(history: History) -> Iterator[Finding]:
+    if b"Signal (" not in history.log:  # the log of a long run is long, and to split it takes its time
+        return
     for stack in _stacks(history.log_lines()):
         number = _SIGNAL_LINE.search(stack[0])
         name = signal_name(-int(number[1])) if number else None

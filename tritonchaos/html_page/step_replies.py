@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from tritonchaos.expectation import mismatch
@@ -16,22 +17,30 @@ OK, REFUSED, UNMET = range(3)
 
 def outcome_of(step: StepFinished) -> int:
     """Tell steps that did not do what they should from those that were refused as they should be, and from the rest."""
-    if mismatch(step) is not None:
-        return UNMET
-    return REFUSED if not isinstance(step.reply, Answer | None) or _is_refused(step) else OK
-
-
-def _is_refused(step: StepFinished) -> bool:
-    return isinstance(step.reply, Answer) and step.reply.status >= 400
+    return outcome_and_reply(step)[0]
 
 
 def step_reply(step: StepFinished) -> str:
     """Print what came back, and what was expected where it did not."""
-    skipped = step.observed.get("skipped")
-    text = reply_text(step.reply) if step.reply is not None else str(skipped or _without_reply(step))
-    unmet = mismatch(step)
-    told = f"; not as expected: {unmet[:_REPLY_CHARACTERS]}" if unmet else ""
-    return shown(f"{text[:_REPLY_CHARACTERS]}{told}")
+    return outcome_and_reply(step)[1]
+
+
+def outcome_and_reply(step: StepFinished) -> tuple[int, str]:
+    """Return both at once."""
+    unmet, reply = mismatch(step), step.reply
+    if reply is None:
+        text = _shown(str(step.observed.get("skipped") or _without_reply(step)))
+    else:
+        text = _shown(reply_text(reply))
+    if unmet is not None:
+        return UNMET, f"{text}; not as expected: {_shown(unmet)}"
+    is_refused = reply is not None and not (isinstance(reply, Answer) and reply.status < 400)
+    return REFUSED if is_refused else OK, text
+
+
+@lru_cache(maxsize=512)  # the same reply comes back cycle after cycle
+def _shown(text: str) -> str:
+    return shown(text[:_REPLY_CHARACTERS])
 
 
 def _without_reply(step: StepFinished) -> str:

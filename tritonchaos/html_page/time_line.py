@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from tritonchaos.html_page.step_replies import OK, UNMET, outcome_of, step_reply
+from tritonchaos.html_page.step_replies import OK, UNMET, outcome_and_reply
 from tritonchaos.observations import (
     CycleFinished,
     CycleStarted,
@@ -16,9 +16,19 @@ from tritonchaos.observations import (
     StepFinished,
     TrafficSummary,
 )
+from tritonchaos.observations.following import of_kinds
 from tritonchaos.summary import FinishedRun
 from tritonchaos.summary.faults import FaultFollower
 
+KINDS: Final = (
+    StepFinished,
+    CycleStarted,
+    CycleFinished,
+    TrafficSummary,
+    ServerStarted,
+    ServerStopped,
+    ServerExited,
+)
 _LANES: Final = 24
 _MARKS: Final = 600
 _STEPS: Final = 4000
@@ -86,6 +96,7 @@ class Cycle:
     Attributes:
         place: Its number among all that were begun.
         at: Its number among the finished ones; -1: it was not finished.
+        is_odd: One of its steps was not as expected.
         log: Byte offsets in server.log of what was logged during its steps.
     """
 
@@ -94,6 +105,7 @@ class Cycle:
     place: int
     at: int = -1
     faults: tuple[str, ...] = ()
+    is_odd: bool = False
     log: tuple[int, int] | None = None
     steps: list[StepFinished] = field(default_factory=list)
 
@@ -155,13 +167,14 @@ class TimeLine:
     def _see_step(self, step: StepFinished) -> None:
         at, cycle = step.position, self._open
         inside = cycle is not None and (at.phase, at.cycle) == (cycle.phase, cycle.number)
-        outcome = outcome_of(step)
+        outcome, reply = outcome_and_reply(step)
         label = step.spec.label() if at.track == "main" else f"{step.spec.label()} ({at.track})"
         place = cycle.place if inside and cycle else -1
-        self._lane(label).add(Mark(step.started_ns, step.t_ns, outcome, 1, step_reply(step), place))
+        self._lane(label).add(Mark(step.started_ns, step.t_ns, outcome, 1, reply, place))
         if at.track != "main":
             return
         if inside and cycle:
+            cycle.is_odd |= outcome == UNMET
             cycle.steps.append(step)
             start, end = cycle.log or (step.log_start, step.log_end)
             cycle.log = (min(start, step.log_start), max(end, step.log_end))
@@ -204,13 +217,13 @@ class TimeLine:
     def _is_odd(self, cycle: Cycle) -> bool:
         if self._odd >= _ODD_CYCLES:
             return False
-        return cycle.at < 0 or any(outcome_of(step) == UNMET for step in cycle.steps)
+        return cycle.at < 0 or cycle.is_odd
 
 
 def read_time_line(run: FinishedRun) -> TimeLine:
     """Walk the events of a run."""
     line = TimeLine(run)
-    for event in run.history.events:
+    for event in of_kinds(run.history.events, KINDS):
         line.see(event)
     line.finish()
     return line

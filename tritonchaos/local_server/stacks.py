@@ -12,6 +12,9 @@ from tritonchaos.errors import TargetError
 
 _DEADLINE_S: Final = 20.0
 _HINT: Final = "install gdb (apt-get install gdb), or elfutils for eu-stack"
+# Debugger -> how it is asked for the stacks of all threads of process PID. -nx: no start-up files of the user; no
+# paging and no colours in batch mode.
+ARGUMENTS: Final = {"gdb": ("-nx", "-batch", "-p", "PID", "-ex", "thread apply all bt"), "eu-stack": ("-p", "PID")}
 _NOT_ALLOWED: Final = "not permitted"
 
 
@@ -54,10 +57,8 @@ def _take(debugger: str, pid: int) -> str:
 
 
 def _arguments(debugger: str, pid: int) -> list[str]:
-    if debugger.endswith("gdb"):
-        # -nx: no start-up files of the user; no paging and no colours in batch mode.
-        return [debugger, "-nx", "-batch", "-p", str(pid), "-ex", "thread apply all bt"]
-    return [debugger, "-p", str(pid)]
+    template = ARGUMENTS["gdb" if debugger.endswith("gdb") else "eu-stack"]
+    return [debugger, *(part.replace("PID", str(pid)) for part in template)]
 
 
 def _why(errors: str) -> str:

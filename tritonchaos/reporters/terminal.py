@@ -73,7 +73,7 @@ def _parts(run: FinishedRun, width: int) -> Iterator[RenderableType]:
     if words:
         yield from _section("In plain words", *words)
     for metric in run.metrics:
-        curves = [curve for arm in Arm if (curve := _curve(run, metric, arm, width)) is not None]
+        curves = list(_curves(run, metric, width))
         if curves:
             yield from _section(f"Post-unload {metric}", *curves)
     told = set(variant_sentences(run.results["variants"]))
@@ -179,15 +179,18 @@ def _why(assessment: Assessment) -> str:
     return f"{', '.join(head)}: {assessment.reason}" if head else assessment.reason
 
 
-def _curve(run: FinishedRun, metric: str, arm: Arm, width: int) -> Text | None:
-    values = [row.used.get(metric) for row in run.rows if row.arm is arm]
-    read = [value for value in values if value is not None]
-    if not read:
-        return None
-    every = [row.used[metric] for row in run.rows if metric in row.used]
+def _curves(run: FinishedRun, metric: str, width: int) -> Iterator[Text]:
+    """Draw the readings of each arm; a cycle without one is a gap."""
+    of_arms: dict[Arm, list[int | None]] = {arm: [] for arm in Arm}
+    for row in run.rows:
+        of_arms[row.arm].append(row.used.get(metric))
+    every = [value for values in of_arms.values() for value in values if value is not None]
     columns = max(8, min(_LONGEST_SPARKLINE, width - _BESIDE_SPARKLINE))
-    line = sparkline(values, min(every), max(every), columns)
-    return Text(f"{arm.value:<10}{line}  {_amount(metric, read[0])} to {_amount(metric, read[-1])}")
+    for arm, values in of_arms.items():
+        read = [value for value in values if value is not None]
+        if read:
+            line = sparkline(values, min(every), max(every), columns)
+            yield Text(f"{arm.value:<10}{line}  {_amount(metric, read[0])} to {_amount(metric, read[-1])}")
 
 
 def sparkline(values: Sequence[int | None], lowest: int, highest: int, columns: int) -> str:

@@ -18,6 +18,7 @@ _PARTS: Final = (
     "inference",
     "expecting",
     "steps",
+    "beside",
     "sizes",
     "judging",
     "main",

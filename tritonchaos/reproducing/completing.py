@@ -43,6 +43,11 @@ def finished_block(recorded: Recorded, block: Mapping[str, Any], needed: set[str
     return {**block, "each": steps}
 
 
+def finished_tracks(recorded: Recorded, tracks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Complete the steps of tracks."""
+    return [{**t, "each": [done for step in t["each"] for done in _finished_step(recorded, step)]} for t in tracks]
+
+
 def _finished_step(recorded: Recorded, step: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Complete a step with what repro.py cannot work out by itself."""
     if step["do"] == "load":

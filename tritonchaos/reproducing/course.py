@@ -14,11 +14,13 @@ from tritonchaos.observations import (
     Expectation,
     ServerStarted,
     StepFinished,
+    StepSpec,
 )
 from tritonchaos.reproducing.recorded import Edit
 
 EDITS: Final = frozenset({"edit_config", "put_file", "delete_file", "add_version", "restore"})
 _STARTS: Final = frozenset({"start_server", "restart_server"})
+_ASKS_NOTHING: Final = frozenset({"wait", "settle", "signal", "stop_server", *_STARTS})
 
 
 @dataclass(slots=True)
@@ -118,15 +120,19 @@ def written(step: StepFinished, states: States) -> list[dict[str, Any]]:
         return [{"do": "use", "model": model, "state": state} for model, state in states.see(step)]
     if spec.name in ("sample", "rung", "trim"):
         return []
+    return [plain_step(spec)]
+
+
+def plain_step(spec: StepSpec) -> dict[str, Any]:
+    """Write a step that asks the server, or waits, as repro.py has it."""
     own = {name: value for name, value in spec.fields.items() if value not in (None, [], {}, False, "")}
-    wanted = {} if spec.name in ("wait", "settle", "signal", *_STARTS, "stop_server") else _asked(step)
-    return [{"do": spec.name, **own, **wanted}]
+    return {"do": spec.name, **own, **({} if spec.name in _ASKS_NOTHING else _asked(spec))}
 
 
-def _asked(step: StepFinished) -> dict[str, Any]:
-    model = {} if step.spec.model is None else {"model": step.spec.model}
-    via = {} if step.spec.via == "http" else {"via": step.spec.via}
-    return {**model, **via, "deadline_s": step.spec.deadline_s, "expect": plain_expectation(step.spec.expect)}
+def _asked(spec: StepSpec) -> dict[str, Any]:
+    model = {} if spec.model is None else {"model": spec.model}
+    via = {} if spec.via == "http" else {"via": spec.via}
+    return {**model, **via, "deadline_s": spec.deadline_s, "expect": plain_expectation(spec.expect)}
 
 
 def plain_expectation(expect: Expectation) -> dict[str, Any]:

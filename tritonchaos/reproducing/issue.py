@@ -170,8 +170,15 @@ def _steps(recipe: Mapping[str, Any]) -> Iterator[str]:
         steps = "; ".join(_step_in_words(step) for step in block["each"])
         count = "once" if block["cycles"] == 1 else f"{block['cycles']} times"
         times = f"{count} ({block['arm']} cycles): " if block["cycles"] else ""
-        yield f"{plain(block['phase'])}: {times}{steps}."
+        tracks = recipe["beside"].get(block["phase"], []) if block["cycles"] else []
+        beside = "".join(f", while {_track_in_words(track)}" for track in tracks)
+        yield f"{plain(block['phase'])}: {times}{steps}{beside}."
     yield "Stop tritonserver with SIGTERM."
+
+
+def _track_in_words(track: Mapping[str, Any]) -> str:
+    steps = "; ".join(_step_in_words(step) for step in track["each"])
+    return f"{track['workers']} clients do again and again: {steps}"
 
 
 def _step_in_words(step: Mapping[str, Any]) -> str:

@@ -9,11 +9,12 @@ from typing import Any, Final
 from tritonchaos.errors import UsageError
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.claims import claim_of
-from tritonchaos.reproducing.completing import config_text, finished_block, sends_files
+from tritonchaos.reproducing.completing import config_text, finished_block, finished_tracks, sends_files
 from tritonchaos.reproducing.course import Part, course
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes, gather
 from tritonchaos.reproducing.recorded import Recorded
 from tritonchaos.reproducing.shrinking import blocks, models_needed, most_loads, shrink
+from tritonchaos.reproducing.tracks import tracks_beside
 from tritonchaos.verdict import Finding
 
 FORMAT_VERSION: Final = 1
@@ -41,7 +42,11 @@ def make_recipe(
     claim = _per_cycle(claim_of(finding, history), finding, whole)
     parts = shrink(whole, finding, claim, history)
     configs = {m: config_text(recorded, s, m) for m, s in parts[0].before.items()}
-    needed = models_needed(parts, configs)
+    phase = finding.position.phase if finding.position is not None else ""
+    beside = tracks_beside(recorded, phase)
+    needed = models_needed(
+        parts, configs, [str(step["model"]) for t in beside for step in t["each"] if "model" in step]
+    )
     start = {model: state for model, state in parts[0].before.items() if model in needed}
     made = [finished_block(recorded, block, needed) for block in blocks(parts)]
     files = gather(recorded, _used_states(start, made), redactor, wishes)
@@ -53,6 +58,7 @@ def make_recipe(
         "models": start,
         "sends_files": sends_files(recorded),
         "blocks": made,
+        "beside": {phase: finished_tracks(recorded, beside)} if beside else {},
         "sample_count": history.facts.sample_count,
         "settle_s": _settle_s(recorded),
         "shown": _shown(claim, history.facts.uses_gpu),
@@ -67,21 +73,19 @@ def make_recipe(
 
 
 def check_alone(recorded: Recorded, finding: Finding) -> None:
-    """Refuse a finding of steps that ran beside others: repro.py does one thing after the other.
+    """Refuse a finding that is seen beside the main track: repro.py judges one thing after the other.
 
     Raises:
-        UsageError: It is of a track, or its phase has tracks or steps that are started together.
+        UsageError: It is of a track, or its phase has steps that are started together.
     """
     position = finding.position
     phases = recorded.scenario.get("phases") or []
     phase = next((p for p in phases if isinstance(p, Mapping) and position and p.get("phase") == position.phase), {})
-    beside = (
-        "meanwhile" if phase.get("meanwhile") else "together" if "together" in json.dumps(phase, default=str) else ""
-    )
-    if (position is not None and position.track != "main") or beside:
+    is_together = "together" in json.dumps(phase.get("each") or phase.get("steps") or [], default=str)
+    if (position is not None and position.track != "main") or is_together:
+        how = "together" if is_together else f"track {position.track}" if position else ""
         raise UsageError(
-            f"the finding {finding.id} is of steps that ran at the same time ({beside or 'a track'}), "
-            "which a bundle does not have yet",
+            f"the finding {finding.id} is of steps that ran at the same time ({how}), which a bundle does not have yet",
             hint="choose another one with --finding, or hand on the scenario and the run directory",
         )
 

@@ -46,7 +46,7 @@ def shell_script(recipe: Mapping[str, Any]) -> str | None:
     """Write repro.sh, or None where the finding needs more than requests."""
     steps = [step for block in recipe["blocks"] for step in block["each"]]
     is_plain = all(step["do"] in _WRITTEN and "config" not in step and "files" not in step for step in steps)
-    needs_more = recipe["planted"] or recipe["build"] or recipe["missing"] or recipe["sends_files"]
+    needs_more = recipe["planted"] or recipe["build"] or recipe["missing"] or recipe["sends_files"] or recipe["beside"]
     if recipe["claim"]["by"] not in _ENOUGH or not is_plain or needs_more:
         return None
     flags = [f"--model-control-mode={recipe['server']['mode']}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from tritonchaos.errors import UsageError
@@ -134,8 +135,29 @@ def _until(parts: Sequence[Part], position: Position) -> list[Part]:
         kept.append(part)
         if part.cycle == position.cycle:
             break
-    last = kept[-1]
-    return kept + [last] * (_TRIES - 1) * max(1, (position.cycle or 0) + 1) if position.cycle is not None else kept
+    if position.cycle is None:
+        return kept
+    last = _to_its_end(kept)
+    return [*kept[:-1], *[last] * (1 + (_TRIES - 1) * max(1, position.cycle + 1))]
+
+
+def _to_its_end(parts: Sequence[Part]) -> Part:
+    """The last cycle, which was cut short, with the steps that the cycles before it had, else with an unload."""
+    last = parts[-1]
+    length = len(last.steps)
+    for part in reversed(parts[:-1]):
+        is_like = part.cycle is not None and part.arm == last.arm and part.steps[:length] == last.steps
+        if is_like and len(part.steps) > length:
+            return replace(last, steps=part.steps)
+    unloaded = {step["model"] for step in last.steps if step["do"] == "unload"}
+    loads = [step for step in last.steps if step["do"] == "load" and step["model"] not in unloaded]
+    return replace(last, steps=[*last.steps, *(step for load in loads for step in _unload(load))])
+
+
+def _unload(load: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Triton 2.51 may crash where an unload comes right behind the answer to a load."""
+    ask = {"do": "unload", "model": load["model"], "deadline_s": load["deadline_s"], "expect": {"kind": "any"}}
+    return [{"do": "wait", "seconds": 0.02}, ask]
 
 
 def _without_end(parts: Sequence[Part]) -> list[Part]:
@@ -190,13 +212,14 @@ def _brought_about(part: Part, now: dict[str, str]) -> list[dict[str, Any]]:
     return steps
 
 
-def models_needed(parts: Sequence[Part], configs: Mapping[str, str]) -> set[str]:
+def models_needed(parts: Sequence[Part], configs: Mapping[str, str], others: Iterable[str] = ()) -> set[str]:
     """Models that steps name, and those that their configurations name in turn (ensembles).
 
     Args:
         configs: Model -> text of its config.pbtxt.
+        others: Models that tracks name.
     """
-    found = {step["model"] for part in parts for step in part.steps if step.get("model")}
+    found = {step["model"] for part in parts for step in part.steps if step.get("model")} | set(others)
     while True:
         named = {m for name in found for m in re.findall(r"model_name\s*:\s*[\"']([^\"']+)", configs.get(name, ""))}
         if named <= found or not named - found & set(configs):

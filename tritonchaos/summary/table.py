@@ -189,7 +189,10 @@ def table_blocks(rows: Iterable[TableRow]) -> tuple[TableBlock, ...]:
     """Shorten the table to what can be read; everything is in the results document."""
     groups: dict[tuple[str, Arm], _Growing] = {}
     for row in rows:
-        groups.setdefault((row.phase, row.arm), _Growing()).append(row)
+        key = (row.phase, row.arm)
+        if key not in groups:
+            groups[key] = _Growing()
+        groups[key].append(row)
     return tuple(groups[key].block(*key) for key in in_order(groups))
 
 
@@ -250,7 +253,9 @@ def phase_counts(readings: Iterable[CycleReading]) -> tuple[PhaseCount, ...]:
     firsts: dict[tuple[str, Arm], str] = {}
     for reading in readings:
         key = (reading.phase, reading.arm)
-        counts.setdefault(key, Counter())[reading.is_warm_up, reading.mismatch is None] += 1
+        if key not in counts:
+            counts[key] = Counter()
+        counts[key][reading.is_warm_up, reading.mismatch is None] += 1
         if reading.mismatch and not reading.is_warm_up:
             firsts.setdefault(key, reading.mismatch)
     return tuple(_counted(*key, counts[key], firsts.get(key)) for key in in_order(counts))

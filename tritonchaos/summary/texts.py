@@ -31,4 +31,6 @@ def portable(value: Any) -> Any:
 
 def printable(text: str) -> str:
     """Replace control characters (a log may hold terminal colours), but keep line breaks and tabs."""
+    if text.isprintable():
+        return text
     return "".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -19,6 +19,7 @@ from tritonchaos.containers.libc import why_not_loadable
 from tritonchaos.containers.outside import Outside, times_at_pids_limit
 from tritonchaos.containers.relay import Relay
 from tritonchaos.containers.spec import ContainerSpec, Mount, docker_run_line
+from tritonchaos.containers.stacks import take_stacks_beside
 from tritonchaos.errors import TargetError, TargetUnavailable, TritonChaosBug
 from tritonchaos.local_server.server_flags import (
     asked_flags,
@@ -29,7 +30,7 @@ from tritonchaos.local_server.server_flags import (
     refuse_unloaded_library,
     spell,
 )
-from tritonchaos.local_server.stacks import take_stacks
+from tritonchaos.local_server.stacks import ARGUMENTS, find_debugger, take_stacks
 from tritonchaos.local_server.trimming import Trimmer
 from tritonchaos.plugins import ABILITIES, TARGETS, ByteCount, LaunchSpec, OwnFolders, RunningServer, Stop
 from tritonchaos.processes import Process
@@ -321,9 +322,13 @@ class DockerTarget:
         """Stacks of all threads of the server and its stubs, by process id.
 
         Raises:
-            TargetError: There is no debugger.
+            TargetError: There is no debugger, here or in the image.
         """
-        return take_stacks(process.pid for process in self.processes() if process.role in ("server", "stub"))
+        pids = [process.pid for process in self.processes() if process.role in ("server", "stub")]
+        if find_debugger() is not None or self._container is None:
+            return take_stacks(pids)
+        found, container = self._all(), self._container
+        return take_stacks_beside(found.engine, found.facts, container.spec, container.id, pids, ARGUMENTS)
 
     def trim(self, deadline_s: float) -> str:
         """Call malloc_trim in the server, and trim its CUDA memory pools."""

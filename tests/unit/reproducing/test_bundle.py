@@ -94,7 +94,9 @@ def test_the_issue_has_what_the_template_asks_for(tmp_path: Path) -> None:
 def test_a_hang_ends_with_the_call_that_hangs(tmp_path: Path) -> None:
     recipe = recipe_of(bundle(tmp_path, hanging_events()))
     assert recipe["claim"] == {"by": "no_answer", "step": "load ident", "phase": "wrong", "deadline_s": 8.0}
-    assert [step["do"] for step in recipe["blocks"][-1]["each"]] == ["load"]
+    [*_, tries] = recipe["blocks"]
+    assert [step["do"] for step in tries["each"]] == ["load", "wait", "unload"]
+    assert tries["cycles"] == 3
 
 
 def test_every_finding_can_be_chosen(tmp_path: Path) -> None:
@@ -280,11 +282,32 @@ def test_an_output_that_exists(tmp_path: Path) -> None:
     assert (tmp_path / "b.tar.gz").read_text() == "mine"
 
 
-@pytest.mark.parametrize("beside", ["meanwhile: [{track: t, each: [{wait: 1s}]}]", "each: [{together: {steps: []}}]"])
-def test_a_finding_of_steps_at_the_same_time(tmp_path: Path, beside: str) -> None:
-    scenario = TEMPLATE_SCENARIO.replace("cycles: 20, each: [{load: ident}, {unload: ident}]", f"cycles: 20, {beside}")
-    folder = write_run(tmp_path / "run", leaking_events(), scenario=scenario)
-    assert "at the same time" in refused(folder, tmp_path / "b", UsageError)
+def with_phase(text: str) -> str:
+    each = "each: [{load: ident}, {unload: ident}]"
+    return TEMPLATE_SCENARIO.replace(f"cycles: 20, {each}", f"cycles: 20, {text.replace('EACH', each)}")
+
+
+@pytest.mark.parametrize(
+    ("phase", "told"),
+    [
+        ("each: [{together: {steps: [{load: ident}, {unload: ident}]}}]", "at the same time"),
+        ("EACH, meanwhile: [{track: t, each: [{edit_config: {model: ident, set: {a: 1}}}]}]", "does not do beside"),
+        ("EACH, meanwhile: [{track: t, each: [{infer: {model: ident, via: grpc}}]}]", "does not do beside"),
+        ("EACH, meanwhile: [{track: t, each: [{infer: ident}], stop: {after: 3s}}]", "a moment of its own"),
+    ],
+)
+def test_a_finding_of_what_cannot_be_done_at_the_same_time(tmp_path: Path, phase: str, told: str) -> None:
+    folder = write_run(tmp_path / "run", leaking_events(), scenario=with_phase(phase))
+    assert told in refused(folder, tmp_path / "b", UsageError)
+
+
+def test_traffic_beside_the_cycles_is_done_beside_them(tmp_path: Path) -> None:
+    phase = "EACH, meanwhile: [{track: t, workers: 2, rate: 50/s, each: [{infer: ident}]}]"
+    [track] = recipe_of(bundle(tmp_path, leaking_events(), scenario=with_phase(phase)))["beside"]["wrong"]
+    assert (track["track"], track["workers"], track["pause_s"]) == ("t", 2, 0.04)
+    [infer] = track["each"]
+    assert infer["inputs"] == [{"name": "INPUT", "datatype": "FP32", "shape": [16]}]
+    assert infer["equal"] == {"OUTPUT": "INPUT"}
 
 
 # --- repro.sh ------------------------------------------------------------------------------------

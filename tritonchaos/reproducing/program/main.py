@@ -13,6 +13,7 @@ import tempfile
 import traceback
 from typing import Any
 
+from tritonchaos.reproducing.program.beside import Beside
 from tritonchaos.reproducing.program.building import HERE, build_models
 from tritonchaos.reproducing.program.calls import call, read_index
 from tritonchaos.reproducing.program.gpu import open_gpu
@@ -47,7 +48,10 @@ class Walk:
                 self.steps.do_use({"model": model, "state": state})
         self.steps.start_server()
         for block in self.recipe["blocks"]:
-            if not self.run_block(block):
+            tracks = self.recipe["beside"].get(block["phase"], []) if block["cycles"] else []
+            with Beside(self.server, self.steps.states, tracks):
+                goes_on = self.run_block(block)
+            if not goes_on:
                 break
         self.run["exit_code"] = self.server.exit_code()
         self.run["stop"] = self.server.stop()
@@ -121,7 +125,7 @@ def clean_twin(recipe: dict[str, Any]) -> dict[str, Any]:
     twin: dict[str, Any] = json.loads(json.dumps(recipe))
     twin["server"]["env"].pop("TRITONCHAOS_PLANT", None)
     states = recipe["twin"]["states"]
-    for block in twin["blocks"]:
+    for block in twin["blocks"] + [track for tracks in twin["beside"].values() for track in tracks]:
         for step in block["each"]:
             if step.get("state") in states:
                 step["state"] = states[step["state"]]
