@@ -11,7 +11,11 @@ from tritonchaos.cli.options import RunFolder
 
 _TO = typer.Option("--to", help="Format: csv, jsonl, or parquet (extra `parquet`).", envvar="TRITONCHAOS_TO")
 _OUT = typer.Option(
-    "--out", "-o", help="Folder to write into; must be empty or absent. [default: RUN-FORMAT]", show_default=False
+    "--out",
+    "-o",
+    help="Folder to write into; must be empty or absent. [default: RUN-FORMAT]",
+    show_default=False,
+    envvar="TRITONCHAOS_EXPORT_OUT",
 )
 
 

@@ -60,10 +60,13 @@ def _check_phase(history: History, phase: str | None) -> None:
 
 
 def _found(history: History, phase: str | None, cycle: int) -> list[CycleEvents]:
+    from itertools import islice
+
     from tritonchaos.errors import UsageError
     from tritonchaos.summary import cycles_of
 
-    found = list(cycles_of(history, phase, cycle))
+    # A phase has each number once; nothing needs to be read beyond it.
+    found = list(islice(cycles_of(history, phase, cycle), None if phase is None else 1))
     if found:
         return found
     last: dict[str, int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -103,3 +104,38 @@ def test_the_page_asks_for_nothing_outside_itself() -> None:
     assert "unsafe" not in text[: text.index("<style")]
     assert re.findall(r"<(?:link|img|iframe|object|embed|video|audio|base|form)\b", markup) == []
     assert re.findall(r'\s(?:src|action|style)="', markup) == []
+
+
+# What a reader does, and what the page then says; put into the page in place of its policy, which lets no script in.
+_READER = """
+addEventListener("error", (event) => document.documentElement.setAttribute("data-error", event.message));
+addEventListener("load", () => setTimeout(() => {
+  const get = (id) => document.getElementById(id), said = [];
+  const press = (on, key) => on.dispatchEvent(new KeyboardEvent("keydown", {key, cancelable: true}));
+  press(get("curve"), "End"); said.push(get("curve-said").textContent);
+  press(get("curve"), "Home"); press(get("curve"), "Enter"); said.push(get("chosen").value);
+  get("next").click(); said.push(get("chosen").value);
+  const lane = document.querySelectorAll("#lanes canvas")[1];
+  press(lane, "ArrowRight"); said.push(get("lanes-said").textContent);
+  get("theme").click(); get("theme").click(); said.push(getComputedStyle(document.body).backgroundColor);
+  dispatchEvent(new Event("beforeprint")); said.push(document.documentElement.dataset.theme);
+  dispatchEvent(new Event("afterprint")); said.push(document.documentElement.dataset.theme);
+  document.documentElement.setAttribute("data-said", JSON.stringify(said));
+}, 200));
+"""
+
+
+def test_curve_time_line_cycles_and_themes_are_worked_with_keys_and_buttons(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render_page(leaking_run()))
+    page.write_text(text.replace("</head>", f"<script>{_READER}</script></head>"), encoding="utf-8")
+    shown = dom_after_scripts(page)
+    assert "data-error" not in shown[: shown.index("<head")]
+    found = re.search(r'<html[^>]* data-said="([^"]*)"', shown)
+    assert found is not None
+    last, chosen, after, mark, background, printed, screen = json.loads(html.unescape(found[1]))
+    assert last == "wrong, cycle 2 (treatment): 104.000 MiB; 4.000 MiB above the baseline"
+    assert (chosen, after) == ("baseline, cycle 0", "wrong, cycle 0")
+    assert mark.startswith("1 of 4: load ident at ")
+    assert background == "rgb(18, 22, 29)"
+    assert (printed, screen) == ("light", "dark")
