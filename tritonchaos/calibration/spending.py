@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tritonchaos.calibration.claims import LEAST_RUNS
+from tritonchaos.calibration.claims import LEAST_RUNS, NEAR_THE_LIMIT_RUNS
 from tritonchaos.calibration.outcomes import Outcome
-from tritonchaos.calibration.trials import Goal, Kind, Trial, first_stage, goals
+from tritonchaos.calibration.trials import Goal, Kind, Trial, early_goals, first_stage, later_goals, leaks
 
 # Seconds that a run is taken to last before one has been seen: a boot, some 50 cycles, a stop.
 FIRST_GUESS_S: Final = 3.0
@@ -27,7 +27,7 @@ def least_budget_s(variants: Sequence[str], run_s: float = FIRST_GUESS_S) -> flo
 def next_trial(variants: Sequence[str], done: Sequence[Outcome], remaining_s: float) -> Trial | None:
     """Return the most telling trial that is still wanted and fits; None: the budget, or the list, is used up."""
     counts = Counter(outcome.trial for outcome in done if not outcome.void)
-    for goal in wanted(variants):
+    for goal in wanted(variants, done):
         if counts[goal.trial] < goal.runs and not _is_settled(goal.trial, done):
             if expected_s(goal.trial, done) <= remaining_s:
                 return goal.trial
@@ -36,10 +36,26 @@ def next_trial(variants: Sequence[str], done: Sequence[Outcome], remaining_s: fl
     return None
 
 
-def wanted(variants: Sequence[str]) -> list[Goal]:
-    """Return all goals, those of the variants in turn."""
-    each = [list(goals(variant, LEAST_RUNS)) for variant in variants]
+def wanted(variants: Sequence[str], done: Sequence[Outcome]) -> list[Goal]:
+    """Return all goals, those of the variants in turn; the limit of what is seen comes before more of everything."""
+    early = _in_turn([early_goals(variant, LEAST_RUNS) for variant in variants])
+    later = _in_turn([later_goals(variant) for variant in variants])
+    return [*early, *near_the_limit(variants, done), *later]
+
+
+def _in_turn(each: Sequence[Iterable[Goal]]) -> list[Goal]:
     return [goal for together in itertools.zip_longest(*each) for goal in together if goal is not None]
+
+
+def near_the_limit(variants: Sequence[str], done: Sequence[Outcome]) -> list[Goal]:
+    """Return the sizes that were always found, next to one that was missed: a claim on them rests on more runs."""
+    missed = {outcome.trial for outcome in done if outcome.trial.kind is Kind.LEAK and _missed(outcome)}
+    return [
+        Goal(larger, NEAR_THE_LIMIT_RUNS)
+        for variant in variants
+        for larger, smaller in itertools.pairwise(leaks(variant))
+        if smaller in missed and larger not in missed
+    ]
 
 
 def _needed(variants: Sequence[str]) -> list[Goal]:
@@ -68,7 +84,7 @@ def _missed(outcome: Outcome) -> bool:
 def left_out(variants: Sequence[str], done: Sequence[Outcome]) -> list[str]:
     """Say of each trial that has too few runs how many there were."""
     counts = Counter(outcome.trial for outcome in done if not outcome.void)
-    trials = dict.fromkeys(goal.trial for goal in wanted(variants))
+    trials = dict.fromkeys(goal.trial for goal in wanted(variants, done))
     least = {trial: LEAST_RUNS if trial.kind is Kind.LEAK else 2 for trial in trials}
     return [
         f"{trial.variant}: {trial.name}, {counts[trial]} of the {least[trial]} runs that say something"

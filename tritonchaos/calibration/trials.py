@@ -25,6 +25,7 @@ _FIRST_SIZE: Final = {HOST: MIB, DEVICE: 2 * MIB}
 _WHAT: Final = {HOST: "host_bytes", DEVICE: "device_bytes"}
 # A cache of five entries, as wide as the load threads of Triton (4) and one; a pool that begins to fill late.
 _CACHE_ENTRIES: Final = 5
+_MOST_RUNS: Final = 10
 _POOL_AFTER: Final = 12
 
 
@@ -64,28 +65,39 @@ class Goal:
     runs: int
 
 
-def goals(variant: str, least_runs: int) -> Iterator[Goal]:
-    """Yield what is wanted of one variant, the most telling first; the first stage is what any claim needs.
+def early_goals(variant: str, least_runs: int) -> Iterator[Goal]:
+    """Yield what is wanted of one variant first; the first two are what any claim needs.
 
     Args:
         least_runs: Runs that a claim rests on.
     """
     clean, first = Trial(variant, Kind.CLEAN), Trial(variant, Kind.LEAK, _FIRST_SIZE[variant])
-    leaks = [Trial(variant, Kind.LEAK, size) for size in _SIZES[variant]]
-    cache, pool = (Trial(variant, kind, first.count) for kind in (Kind.CACHE, Kind.POOL))
     yield Goal(clean, 1)
     yield Goal(first, least_runs)
     yield Goal(clean, 2)
-    yield from (Goal(trial, 1) for trial in (cache, pool, *leaks))
-    yield from (Goal(trial, least_runs) for trial in leaks)
-    for runs in range(2, 11):
-        yield from (Goal(trial, runs) for trial in (clean, cache, pool))
-        yield from (Goal(trial, runs) for trial in leaks)
+    yield from (Goal(trial, 1) for trial in (*_bounded(variant), *leaks(variant)))
+    yield from (Goal(trial, least_runs) for trial in leaks(variant))
+
+
+def later_goals(variant: str) -> Iterator[Goal]:
+    """Yield what is wanted of one variant then: everything more often, up to ten times."""
+    everything = (Trial(variant, Kind.CLEAN), *_bounded(variant), *leaks(variant))
+    for runs in range(2, _MOST_RUNS + 1):
+        yield from (Goal(trial, runs) for trial in everything)
+
+
+def leaks(variant: str) -> list[Trial]:
+    """Return the leaks of a variant, the largest first."""
+    return [Trial(variant, Kind.LEAK, size) for size in _SIZES[variant]]
+
+
+def _bounded(variant: str) -> list[Trial]:
+    return [Trial(variant, kind, _FIRST_SIZE[variant]) for kind in (Kind.CACHE, Kind.POOL)]
 
 
 def first_stage(variant: str, least_runs: int) -> list[Goal]:
     """Return the goals without which nothing can be claimed."""
-    wanted = goals(variant, least_runs)
+    wanted = early_goals(variant, least_runs)
     return [next(wanted), next(wanted)]
 
 
