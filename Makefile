@@ -6,7 +6,7 @@ VENV := .venv
 PYTHON ?= $(shell for p in python3 python3.12 python3.11 python3.10; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && echo $$p && break; done)
 
-.PHONY: demo test lint unit bench clean
+.PHONY: demo test lint unit bench growth clean
 
 demo: $(VENV)/.ready
 	$(VENV)/bin/tritonchaos run failed-load
@@ -24,6 +24,9 @@ unit: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	$(VENV)/bin/python -m tests.benchmarks
+
+growth: $(VENV)/.ready
+	$(VENV)/bin/python -m tests.growth
 
 $(VENV)/.ready: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "found no Python 3.10 to 3.12; install one, or call make PYTHON=/path/to/python3"; exit 2; }

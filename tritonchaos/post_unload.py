@@ -179,7 +179,7 @@ class CycleReader:
             cycle=started.cycle,
             is_warm_up=started.is_warm_up,
             start_number=self._start_number if window is None else window.start_number,
-            values={} if window is None else _medians(window.values, self._sample_count),
+            values={} if window is None else medians(window.values, self._sample_count),
             unsettled=frozenset() if window is None else frozenset(window.values) - window.settled,
             mismatch=cycle.mismatch,
             loads=cycle.loads,
@@ -188,14 +188,15 @@ class CycleReader:
         )
 
 
-def _medians(values: Mapping[str, Sequence[int | None]], sample_count: int) -> dict[str, int]:
-    medians = {}
+def medians(values: Mapping[str, Sequence[int | None]], sample_count: int) -> dict[str, int]:
+    """Return the median of the last readings of each metric; one without a reading is left out."""
+    found = {}
     for metric, readings in values.items():
         last = [value for value in readings[-sample_count:] if value is not None]
         if last:
             # the lower middle one: a value that was really read, also when one of the readings is missing
-            medians[metric] = sorted(last)[(len(last) - 1) // 2]
-    return medians
+            found[metric] = sorted(last)[(len(last) - 1) // 2]
+    return found
 
 
 def read_cycles(events: Iterable[Event], sample_count: int) -> list[CycleReading]:

@@ -106,6 +106,13 @@ def test_a_server_that_runs_out_of_memory_has_crashed_of_it(tmp_path: Path, cpu_
     assert "at the container's memory limit" in called.findings("crash")[0]["title"]
 
 
+def test_reaching_the_limit_of_processes_is_our_error_and_no_finding(tmp_path: Path, cpu_image: str) -> None:
+    text = HUNGRY.format(image=cpu_image).replace("what: host_bytes, bytes: 600MiB", "what: threads, count: 5000")
+    called = run_scenario(text.replace("memory: 400MiB", "memory: 4GiB"), tmp_path)
+    assert called.exit_code == 3, called.shown()
+    assert "reached its limit of 4096 processes and threads" in called.stderr
+
+
 @pytest.mark.parametrize("network", ["publish", "none"])
 def test_a_container_killed_from_outside_is_a_crash(tmp_path: Path, cpu_image: str, network: str) -> None:
     run, name = start(tmp_path, cpu_image, network)

@@ -156,6 +156,19 @@ def test_stacks_are_taken_from_outside(served: Served) -> None:
     assert "Thread" in stacks[served.running.pid or 0], stacks
 
 
+def test_what_a_server_leaves_is_told_and_no_mount_of_ours(tmp_path: Path, engine: str, cpu_image: str) -> None:
+    (tmp_path / "file").touch()
+    with unchanged(tmp_path):
+        target = DockerTarget(cpu_image, mounts=(f"{tmp_path}/file:/tmp/below/file",))
+        server = Served(target, replace(new_launch(tmp_path), may_trim=True))
+        temp = target.own_folders(server.launch).temp
+        assert temp is not None
+        (temp / "left").write_bytes(b"x" * 5000)
+        assert target.trim(20) == ""
+        server.client.close()
+        assert server.target.stop().left == (("temp", "left", 8192),)
+
+
 GDB = r"""#!/bin/sh
 for argument; do case "$before" in -p) pid=$argument ;; esac; before=$argument; done
 echo "Thread 1 (process $pid)"

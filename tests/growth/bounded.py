@@ -190,10 +190,11 @@ def s_lazy_kernels(rng: random.Random) -> Series:
 
 @kind
 def s_collector(rng: random.Random) -> Series:
-    """A garbage collector that runs at irregular times and leaves a little each time, up to a limit."""
-    level, found = 0.0, []
+    """A garbage collector that runs at irregular times, once in 17 cycles at least, and leaves a little each time."""
+    level, found, since = 0.0, [], 0
     for _ in range(CYCLES):
-        level = level + rng.randint(1, 3) if rng.random() > 0.18 else float(rng.randint(0, 2))
+        since = 0 if rng.random() < 0.18 or since == 17 else since + 1
+        level = level + rng.randint(1, 3) if since else float(rng.randint(0, 2))
         found.append(level)
     return series(rng, "s_collector", found)
 

@@ -70,7 +70,7 @@ def l_page_fill(rng: random.Random) -> Series:
 @kind
 def l_intermittent(rng: random.Random) -> Series:
     """Leaks in some cycles, at random."""
-    chance, size = 1 / rng.uniform(1.3, 5), rng.randint(1, 6)
+    chance, size = 1 / rng.uniform(1.3, 10), rng.randint(1, 6)
     quanta = levels(float(size * (rng.random() < chance)) for _ in range(CYCLES))
     return series(rng, "l_intermittent", quanta, rate=size * chance)
 
@@ -216,9 +216,3 @@ def m_page_slow(rng: random.Random) -> Series:
 def m_decelerating(rng: random.Random) -> Series:
     scale = rng.uniform(1.2, 4)
     return series(rng, "m_decelerating", [float(int(scale * c**0.5)) for c in range(CYCLES)], rate=None)
-
-
-@kind
-def m_intermittent_rare(rng: random.Random) -> Series:
-    chance = 1 / rng.uniform(5, 10)
-    return series(rng, "m_intermittent_rare", levels(float(rng.random() < chance) for _ in range(CYCLES)), rate=chance)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tests.growth.detectors import SEEN
 from tests.growth.series import Series
 from tritonchaos.growth import Growth, GrowthTest
 
@@ -65,7 +66,7 @@ def sequential(series: Series, arms: str = "", budget: int | None = None) -> Out
 def judged_at_once(rule: Callable[[Series], tuple[str, float | None]], series: Series) -> Outcome:
     began = time.process_time()
     verdict, rate = rule(series)
-    return Outcome(series, verdict, len(series.values), rate, None, "", time.process_time() - began)
+    return Outcome(series, verdict, min(SEEN, len(series.values)), rate, None, "", time.process_time() - began)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,13 @@ import tritonchaos
 PACKAGE = Path(tritonchaos.__file__).parent
 # Stamps in names of folders and in the facts of a run, each taken once; and the age of a file's stamp, where
 # a clock that was set back makes a stamp look young, and what is young is read again.
-MAY_READ_WALL_TIME = {"running.py", "running_sets.py", "samplers/host.py", "repository/archive.py"}
+MAY_READ_WALL_TIME = {
+    "cli/calibrate.py",
+    "repository/archive.py",
+    "running.py",
+    "running_sets/running.py",
+    "samplers/host.py",
+}
 WALL_TIME = {("time", "time"), ("time", "time_ns"), ("time", "localtime"), ("time", "gmtime"), ("datetime", "now")}
 
 

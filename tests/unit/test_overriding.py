@@ -140,6 +140,10 @@ def test_named_options_change_what_they_name() -> None:
         ({"image": "b:2"}, [{"docker": {"image": "b:2", "gpus": [0]}}]),
         ({"image": "b:2", "gpus": "1,2"}, [{"docker": {"image": "b:2", "gpus": [1, 2]}}]),
         ({"url": "http://h:1"}, [{"remote": {"url": "http://h:1"}}]),
+        ({"target": "docker"}, [{"docker": {"image": "a:1", "gpus": [0]}}]),
+        ({"target": "local"}, [{"local": {}}]),
+        ({"target": "docker", "image": "b:2"}, [{"docker": {"image": "b:2", "gpus": [0]}}]),
+        ({"pull": "never"}, [{"docker": {"image": "a:1", "gpus": [0], "pull": "never"}}, {"local": {}}]),
     ],
 )
 def test_a_named_target_is_the_only_one(options: dict, target: list) -> None:
@@ -149,6 +153,19 @@ def test_a_named_target_is_the_only_one(options: dict, target: list) -> None:
 def test_two_named_targets_are_refused() -> None:
     with pytest.raises(UsageError, match="expected one of them"):
         changed(image="a", url="http://h")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"target": "doker"}, "expected one of docker, local, remote"),
+        ({"target": "local", "image": "a"}, "expected --target docker with it"),
+        ({"target": "local", "pull": "never"}, "has no target docker"),
+    ],
+)
+def test_a_target_that_does_not_fit_is_refused(options: dict, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        changed(**options)
 
 
 def test_the_scenario_as_run_says_what_was_changed_and_reads_back_the_same() -> None:

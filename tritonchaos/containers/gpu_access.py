@@ -151,7 +151,7 @@ def _cdi(gpus: Sequence[Gpu], facts: EngineFacts, machine: Machine) -> GpuAccess
 def _device_nodes(gpus: Sequence[Gpu], facts: EngineFacts, machine: Machine) -> GpuAccess | str:
     if facts.is_rootless:
         return "a rootless engine may not give device nodes"
-    needed = ["/dev/nvidiactl", "/dev/nvidia-uvm", *(f"/dev/nvidia{gpu.index}" for gpu in gpus)]
+    needed = ["/dev/nvidiactl", "/dev/nvidia-uvm", *(f"/dev/nvidia{_minor(gpu, machine)}" for gpu in gpus)]
     missing = [node for node in needed if not machine.exists(node)]
     if missing:
         return f"there is no {', '.join(missing)}"
@@ -171,6 +171,19 @@ _WAYS: Final[Mapping[str, Callable[[Sequence[Gpu], EngineFacts, Machine], GpuAcc
     "cdi": _cdi,
     "devices": _device_nodes,
 }
+
+
+def _minor(gpu: Gpu, machine: Machine) -> int:
+    """Number of a GPU's device node, which need not be NVML's index.
+
+    Source: README of NVIDIA's Linux driver, "The /proc File System Interface": gpus/ADDRESS/information.
+    """
+    for file in sorted((machine.root / "proc/driver/nvidia/gpus").glob("*/information")):
+        text = file.read_text(errors="replace")
+        minor = re.search(r"^Device Minor:\s*(\d+)", text, re.MULTILINE)
+        if gpu.uuid and gpu.uuid in text and minor is not None:
+            return int(minor[1])
+    return gpu.index
 
 
 def _uuids(gpus: Iterable[Gpu]) -> tuple[str, ...]:

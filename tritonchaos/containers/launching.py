@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tritonchaos.targets.docker import DockerTarget
 
 MODELS: Final = "/tritonchaos/models"
+TRIM: Final = "/tritonchaos/trim"
 TEMP: Final = "/tmp"
 HTTP_PORT: Final = 8000
 GRPC_PORT: Final = 8001

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +24,12 @@ class Outside:
         pid: Of the container's first process, as the engine says.
         container_id: To see that this process is really the container's: the engine may be in another PID namespace.
         temp: Path in the container.
+        mounted: Paths in the container that are mounts: the engine makes an empty file or folder for each, which no
+            server left.
     """
 
-    def __init__(self, pid: int, container_id: str, temp: str) -> None:
+    def __init__(self, pid: int, container_id: str, temp: str, mounted: Collection[str] = ()) -> None:
+        self._mounted = frozenset(mounted)
         first = read_stat(pid) if pid > 0 else None
         self.why_not = "" if first is not None and _belongs(pid, container_id) else _NOT_SEEN
         self._first = first if not self.why_not else None
@@ -80,8 +83,9 @@ class Outside:
                 status = path.lstat()
             except OSError:
                 continue
-            if not path.is_dir():
-                found.append((str(path.relative_to(folder)), status.st_blocks * _BLOCK_BYTES))
+            below = str(path.relative_to(folder))
+            if not path.is_dir() and f"{self._names[name]}/{below}" not in self._mounted:
+                found.append((below, status.st_blocks * _BLOCK_BYTES))
         return found
 
     def left_behind(self, prefix: str) -> list[tuple[str, str, int]]:

@@ -38,8 +38,15 @@ def e_value(trial: Trial) -> float:
     Source: method of mixtures over the share of steps on treatment cycles (3/4, 9/10, all); Howard, Ramdas et al.,
     Time-uniform Chernoff bounds, 2020.
     """
-    share = trial.planned_share
-    on, off = len(trial.steps), len(trial.control_steps)
+    return e_value_of(len(trial.steps), len(trial.control_steps), trial.planned_share)
+
+
+def e_value_of(on: int, off: int, share: float) -> float:
+    """Return the e-value of so many steps on treatment and on control cycles.
+
+    Args:
+        share: Planned share of treatment cycles.
+    """
     return sum(weight * _power(bet / share, on) * _power((1 - bet) / (1 - share), off) for bet, weight in _BETS)
 
 

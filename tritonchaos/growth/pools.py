@@ -13,6 +13,7 @@ _HANDLES: Final = (6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)  # size
 _LEAST_EVIDENCE: Final = 2.5  # natural logarithm of how much likelier an even leak must be
 _SEEN_BEFORE: Final = 3  # handles that the cycles before the start have used
 _GIVEN_BACK: Final = 1 / 32  # share of the growth by which readings may lie above the floor, on average
+_GIVEN_BACK_ON_HOST: Final = 1 / 8  # the same where an allocator trims
 _SAMPLE: Final = 64
 _APART: Final = 1.5  # cycles per step from which on steps at even times are not those of a cache
 _DROP: Final = 2  # cycles by which a later gap may not be shorter where growth slows down evenly
@@ -62,14 +63,16 @@ def wanders(trial: Trial) -> bool:
     """Say whether the readings go up and down by as much as they grow, as those of a busy co-tenant do.
 
     Over the last half, the mean height of the readings above the floor is more than a 32nd of all growth, and the
-    falls do not come at even times, as those of a leak with a partial release in each period do.
+    falls do not come at even times, as those of a leak with a partial release in each period do. On the host, whose
+    readings always scatter, only where they keep falling, and by more than an eighth.
     """
-    if trial.channel is Channel.HOST or trial.stairs.falls_evenly:
+    is_host = trial.channel is Channel.HOST
+    if trial.stairs.falls_evenly or (is_host and not trial.floor.falls):
         return False
     begin, end = (trial.floor.start + trial.floor.known_to) // 2, len(trial.readings)
     cycles = range(begin, end, 1 + (end - begin) // _SAMPLE)
     above = sum(trial.readings.smooth(at) - trial.level(at) for at in cycles) / len(cycles)
-    return above > _GIVEN_BACK * trial.steps.total
+    return above > (_GIVEN_BACK_ON_HOST if is_host else _GIVEN_BACK) * trial.steps.total
 
 
 def slows_down_evenly(steps: Steps) -> bool:

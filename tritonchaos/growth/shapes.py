@@ -17,14 +17,14 @@ def shape_of(trial: Trial, verdict: Growth, rule: str) -> str:
     if verdict is Growth.LEAK:
         return "decelerating" if rule == "decelerating" else "per cycle"
     if verdict is Growth.STABLE:
-        return _shape_of_stable(trial)
+        return _shape_of_stable(trial, rule)
     if trial.channel is Channel.DEVICE and trial.gate.is_too_noisy:
         return "drift of a co-tenant"
     return "undecided"
 
 
-def _shape_of_stable(trial: Trial) -> str:
-    if trial.floor.falls:
+def _shape_of_stable(trial: Trial, rule: str) -> str:
+    if trial.floor.falls and (trial.stairs.falls_evenly or not trial.gate.is_noisy):
         return "retention released in bursts"
     early = trial.level(trial.floor.start) - trial.level(0) >= trial.gate.step
     count = trial.floor.steps + (trial.floor.last_step is not None)
@@ -32,7 +32,7 @@ def _shape_of_stable(trial: Trial) -> str:
         return "flat"
     if count + early == 1:
         return "one-time step"
-    return "pool that filled" if _is_pool(trial) else "warm-up plateau"
+    return "pool that filled" if rule == "flat" and _is_pool(trial) else "warm-up plateau"
 
 
 def _is_pool(trial: Trial) -> bool:

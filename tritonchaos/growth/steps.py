@@ -12,7 +12,7 @@ from tritonchaos.growth.noise import NoiseGate
 from tritonchaos.growth.readings import Readings
 
 _EVEN_FALLS: Final = 3
-_OVERDUE: Final = 2  # longest periods after which a sawtooth has ended
+_OVERDUE: Final = 3  # longest periods after which a sawtooth has ended
 _SINGLE_ARM_START: Final = 2  # the first cycles of a series hold what is set up once
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 
 from tritonchaos.growth import allocator, rules
-from tritonchaos.growth.arms import ALPHA, control_rate, e_value
+from tritonchaos.growth.arms import ALPHA, control_rate, e_value, e_value_of
+from tritonchaos.growth.pools import cache_may_explain, wanders
 from tritonchaos.growth.stable import flat_cycles, flat_cycles_needed
 from tritonchaos.growth.state import Growth, GrowthState
 from tritonchaos.growth.trial import Trial
 from tritonchaos.post_unload import Channel
 from tritonchaos.units import format_bytes
+
+_MOST_STEPS = 1_000
 
 # --- what is missing -----------------------------------------------------------------------------
 
@@ -19,12 +22,18 @@ def what_is_missing(trial: Trial) -> str:
     """Say what would be needed for a verdict: how many cycles more, of which arm."""
     if trial.gate.is_too_noisy:
         cause = "the GPU is not idle" if trial.channel is Channel.DEVICE else "something else changes it"
-        return f"readings vary by {_amount(trial, trial.gate.step)}, too much to see a step: {cause}"
+        return (
+            f"readings vary by {_amount(trial, trial.gate.step)}, too much to see a step: {cause}; undisturbed, 44"
+            " treatment cycles are enough"
+        )
     flat, needed = flat_cycles(trial), flat_cycles_needed(trial)
     if len(trial.steps) >= 2 and flat * 2 < needed:
         return _growing(trial)
     if trial.interleaved and len(trial.control_steps) > len(trial.steps):
-        return f"the control arm itself grows by {_amount(trial, control_rate(trial))} per cycle"
+        return (
+            f"the control arm itself grows by {_amount(trial, control_rate(trial))} per cycle: 4 flat control cycles"
+            " must come before the treatment can be told apart"
+        )
     if flat >= needed:
         return (
             f"{flat} treatment cycles without a step, yet their halves differ: {needed} more like the last are needed"
@@ -38,7 +47,7 @@ def _growing(trial: Trial) -> str:
     found = f"grew by {_amount(trial, grown)} in {len(trial.steps)} steps over {trial.cycles} treatment cycles"
     if trial.rate and control_rate(trial) >= trial.rate.bytes_per_cycle / 2:
         control = f"the control arm grows too ({_amount(trial, control_rate(trial))} per cycle)"
-        return f"{found}, but {control}; more control cycles before them, until they are flat, tell the arms apart"
+        return f"{found}, but {control}; more control cycles before them, until 4 are flat, tell the arms apart"
     if allocator.may_explain(trial):
         return f"{found}; {_what_tells_it_from_the_allocator(trial, grown)}"
     cycles = rules.cycles_needed(trial) - trial.cycles
@@ -46,12 +55,26 @@ def _growing(trial: Trial) -> str:
     if cycles > 0 or steps > 0:
         return f"{found}; a leak needs {max(cycles, steps, 1)} more such cycles"
     if trial.interleaved and e_value(trial) < 1 / ALPHA:
-        return f"{found}; too few of all steps fell on treatment cycles to blame the treatment"
+        more = _steps_to_blame(trial)
+        return f"{found}; {more} more steps must fall on treatment cycles, and none on control cycles, to blame them"
+    if cache_may_explain(trial):
+        found = f"{found}; a cache of up to 64 handles explains that as well"
+    elif wanders(trial):
+        found = f"{found}; the readings go up and down by as much"
     until = flat_cycles_needed(trial)
     return (
         f"{found}, not steadily enough to tell a leak from growth that ends: {until} flat treatment cycles would show"
         f" that it has ended, as many in which it goes on evenly that it has not"
     )
+
+
+def _steps_to_blame(trial: Trial) -> int:
+    """Return how many further steps on treatment cycles, all of them, make the e-value large enough."""
+    on, off = len(trial.steps), len(trial.control_steps)
+    more = 1
+    while more < _MOST_STEPS and e_value_of(on + more, off, trial.planned_share) < 1 / ALPHA:
+        more += 1
+    return more
 
 
 def _what_tells_it_from_the_allocator(trial: Trial, grown: int) -> str:
@@ -83,7 +106,7 @@ def _what_grew(trial: Trial) -> list[str]:
     steps = trial.steps
     total = _amount(trial, sum(steps.sizes))
     since = trial.readings.treated[-1] - trial.readings.treated[steps.cycles[-1]]
-    last = "in the last one" if since == 0 else f"{since} cycles ago"
+    last = "in the last one" if since == 0 else "one cycle ago" if since == 1 else f"{since} cycles ago"
     kept = [
         f"Over {trial.cycles} treatment cycles {total} stayed in use for good, in {len(steps)} steps of"
         f" {_amount(trial, min(steps.sizes))} to {_amount(trial, max(steps.sizes))}; the last of them came {last}.",
@@ -146,7 +169,7 @@ def _what_may_be_left(trial: Trial, state: GrowthState) -> list[str]:
     if state.excluded_bytes_per_cycle is not None:
         per = "load" if trial.loads > 1 else "cycle"
         said.append(
-            f"A leak of {_amount(trial, state.excluded_bytes_per_cycle, exact=True)} per {per} or more would have shown"
+            f"A leak of {_amount(trial, state.excluded_bytes_per_cycle)} per {per} or more would have shown"
             " with 99 % certainty; a slower one may be there, and more cycles or more loads per cycle would show it."
         )
     return said
@@ -165,7 +188,7 @@ def _odds(value: float | None) -> str:
     return f"{min(value or 1.0, 1e9):,.0f}"
 
 
-def _amount(trial: Trial, count: float, exact: bool = False) -> str:
+def _amount(trial: Trial, count: float) -> str:
     if trial.channel is Channel.COUNT and trial.quantum == 1:
-        return f"{count:.2g}" if exact or count % 1 else f"{count:.0f}"
+        return f"{count:.3g}" if count % 1 else f"{count:.0f}"
     return format_bytes(count)

@@ -237,7 +237,7 @@
   const chooseMark = (mark) => {
     const known = data.cycles.find((one) => one.place === mark[5]);
     if (known) choose(known);
-    else say("lanes-said", mark[5] < 0 ? "This step is outside of cycles." : "This cycle is not in the page; it is in run.db.");
+    else say("lanes-said", mark[5] < 0 ? "This step is outside of cycles." : "This cycle is not in the page: tritonchaos show prints any.");
   };
 
   const drawLanes = () => {
@@ -269,7 +269,7 @@
     if (!data.cycles.length) { get("steps").textContent = "The run has no cycle."; return; }
     get("choice").hidden = false;
     chosen.append(...data.cycles.map((one) => make("option", {}, `${one.phase}, cycle ${one.cycle}${one.at < 0 ? " (not finished)" : ""}`)));
-    if (data.cycles.length < data.started) get("choice").append(make("span", { class: "aside" }, `${data.cycles.length} of ${data.started} cycles are in this page: the first and last of each phase, those of findings, and odd ones. All are in run.db.`));
+    if (data.cycles.length < data.started) get("choice").append(make("span", { class: "aside" }, `${data.cycles.length} of ${data.started} cycles are in this page: the first and last of each phase, those of findings, and odd ones. \`tritonchaos show . --phase PHASE --cycle N\` prints any.`));
     chosen.addEventListener("change", () => choose(data.cycles[chosen.selectedIndex], true));
     get("previous").addEventListener("click", () => choose(data.cycles[Math.max(0, chosen.selectedIndex - 1)], true));
     get("next").addEventListener("click", () => choose(data.cycles[Math.min(data.cycles.length - 1, chosen.selectedIndex + 1)], true));

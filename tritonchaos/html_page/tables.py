@@ -52,6 +52,7 @@ def facts_table(run: FinishedRun) -> Html:
         "run": run.results["run_id"],
         "run started": run.history.facts.started_utc,
         "tritonchaos": run.results["tritonchaos_version"],
+        "calibration": run.history.facts.calibration,
         **{f"skipped: {entry['name']}": entry["why"] for entry in run.results["target_skipped"]},
     }
     rows = ((name, tag("code", str(value))) for name, value in facts.items() if value != "")

@@ -33,7 +33,9 @@ _HOST: Final = re.compile(
     r"(?P<kept>(?<![A-Za-z0-9])(?:HOSTNAME|hostname|host[_ ]name|nodename|node[_ ]name|NODE_NAME|POD_NAME)"
     r"[\"']?\s*[=:]\s*[\"']?)(?P<taken>[A-Za-z0-9][A-Za-z0-9.-]*)"
 )
-_IN_URL: Final = re.compile(r"(?P<kept>\b[A-Za-z][A-Za-z0-9+.-]*://(?:[^\s/@]*@)?)(?P<taken>[A-Za-z0-9][A-Za-z0-9.-]*)")
+_IN_URL: Final = re.compile(
+    r"(?P<kept>(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{0,20}://(?:[^\s/@]*@)?)(?P<taken>[A-Za-z0-9][A-Za-z0-9.-]*)"
+)
 _DOMAIN: Final = re.compile(
     r"(?<![\w@./-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
     r"(?:com|net|org|edu|gov|mil|io|ai|dev|cloud|corp|lan|intra|intranet|internal|local|localdomain|home|private|uk|de|fr|nl|ch|se"

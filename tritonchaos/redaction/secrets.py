@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 _KEY_NAME: Final = (
-    r"(?:[A-Za-z0-9]+[_.-])*(?:password|passwd|passphrase|[A-Za-z0-9]+_pwd|secret|token|api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?"
+    r"(?:[A-Za-z0-9]{1,40}[_.-]){0,6}(?:password|passwd|passphrase|[A-Za-z0-9]{1,40}_pwd|secret|token|api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?"
     r"|secret[_-]?key|private[_-]?key|account[_-]?key|credentials?|authorization)"
 )
 # Forms that the makers of the keys document, so that secret scanners can find them.
@@ -17,7 +17,7 @@ _BY_FORM: Final = (
     r"gl(?:pat|dt|rt|ptt|cbt)-[A-Za-z0-9_-]{20,}",
     r"hf_[A-Za-z0-9]{20,}",
     r"nvapi-[A-Za-z0-9_-]{20,}",
-    r"sk-(?:[A-Za-z0-9]+-)*[A-Za-z0-9_-]{20,}",
+    r"sk-[A-Za-z0-9_-]{20,}",
     r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
     r"AIza[A-Za-z0-9_-]{35}",
     r"ya29\.[A-Za-z0-9_-]{20,}",
@@ -32,7 +32,9 @@ PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
 # "user:password@" in an address.
-IN_ADDRESS: Final = re.compile(r"(?P<kept>[A-Za-z][A-Za-z0-9+.-]*://)(?P<taken>[^\s/@\"'<>]+)(?=@)")
+IN_ADDRESS: Final = re.compile(
+    r"(?P<kept>(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<taken>[^\s/@\"'<>]+)(?=@)"
+)
 SCHEME_AND_TOKEN: Final = re.compile(
     r"(?P<kept>\b(?:Bearer|Basic|Digest|Token)\s+)(?P<taken>[A-Za-z0-9+/_.~=-]{8,})", re.IGNORECASE
 )
@@ -44,7 +46,7 @@ BESIDE_NAME: Final = re.compile(
 )
 # The same in the text of a config.pbtxt, where name and value stand in two fields.
 IN_CONFIG: Final = re.compile(
-    rf"(?P<kept>key\s*:\s*[\"'](?:{_KEY_NAME})[\"'][^{{}}]*value\s*:?\s*{{[^}}]*?string_value\s*:\s*[\"'])"
+    rf"(?P<kept>key\s*:\s*[\"'](?:{_KEY_NAME})[\"'][^{{}}]{{0,200}}value\s*:?\s*{{[^}}]{{0,2000}}?string_value\s*:\s*[\"'])"
     r"(?P<taken>[^\"']+)",
     re.IGNORECASE,
 )

@@ -103,7 +103,7 @@ def _texts(recorded: Recorded) -> Iterator[str]:
     history = recorded.finished.history
     yield from history.facts.target.values()
     yield json.dumps(recorded.scenario, default=str)
-    yield history.log.decode("utf-8", "replace")
+    yield _shortened(history.log).decode("utf-8", "replace")
     for file in sorted((recorded.folder / "repository").glob("*/*/config.pbtxt")):
         yield file.read_text(encoding="utf-8", errors="replace")
 

@@ -118,7 +118,7 @@ def written(step: StepFinished, states: States) -> list[dict[str, Any]]:
         return []
     if spec.name in EDITS:
         return [{"do": "use", "model": model, "state": state} for model, state in states.see(step)]
-    if spec.name == "sample":
+    if spec.name in ("sample", "rung", "trim"):
         return []
     return [plain_step(spec)]
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tritonchaos.observations import (
     CycleFinished,
-    CycleReading,
     CycleStarted,
     Event,
     History,
     Reading,
-    ServerStarted,
     SettleWindow,
     StepFinished,
     TrafficSummary,
 )
-from tritonchaos.post_unload import CycleReader, may_be_somebody_elses, settle_quantum
+from tritonchaos.post_unload import may_be_somebody_elses, medians, settle_quantum
 
 TRACKS: Final = "track_requests"
 SHORT_WINDOWS: Final = "short_windows"
@@ -77,32 +76,41 @@ class ShortWindows:
         counts: Metric -> number of such cycles.
     """
 
-    # Steps are left to others: what was read does not depend on them.
-    kinds = (ServerStarted, CycleStarted, Reading, SettleWindow, CycleFinished)
+    kinds = (CycleStarted, SettleWindow, CycleFinished, Reading)
 
     def __init__(self, history: History) -> None:
         self.counts: Counter[str] = Counter()
-        self._reader = CycleReader(history.facts.sample_count)
-        self._last: CycleReading | None = None
+        self._sample_count = history.facts.sample_count
+        self._open: CycleStarted | None = None
+        self._window: SettleWindow | None = None
+        self._finished = False
 
     def see(self, event: Event) -> None:
         """Take the next event."""
-        # The reading before the next cycle belongs to the last one, but may come before its CycleFinished.
-        reading = self._reader.see(event)
-        if isinstance(event, CycleFinished):
-            self._last = reading
-        elif isinstance(event, CycleStarted):
-            self._last = None
-        elif isinstance(event, Reading) and event.name == "before_next" and self._last is not None:
-            self.counts.update(_fallen(self._last, event))
+        if isinstance(event, CycleStarted):
+            self._open, self._window, self._finished = event, None, False
+        elif isinstance(event, SettleWindow):
+            begun = self._open
+            if begun is not None and (event.phase, event.cycle) == (begun.phase, begun.cycle):
+                self._window = event
+        elif isinstance(event, CycleFinished):
+            # The reading before the next cycle belongs to the last one, but may come before its CycleFinished.
+            self._open, self._finished = None, self._open is not None
+        elif isinstance(event, Reading) and event.name == "before_next" and self._finished:
+            self._compare(event)
+
+    def _compare(self, later: Reading) -> None:
+        if self._window is None:
+            return
+        awaited = {m: values for m, values in self._window.values.items() if m.startswith(_AWAITED)}
+        self.counts.update(_fallen(medians(awaited, self._sample_count), later))
 
 
-def _fallen(reading: CycleReading, later: Reading) -> list[str]:
+def _fallen(values: Mapping[str, int], later: Reading) -> list[str]:
     return [
         metric
-        for metric, value in reading.values.items()
-        if metric.startswith(_AWAITED)
-        and metric in later.values
+        for metric, value in values.items()
+        if metric in later.values
         and not may_be_somebody_elses(metric, later.values)
         and value - later.values[metric] >= settle_quantum(metric)
     ]

@@ -201,7 +201,9 @@ class DockerTarget:
         try:
             self._container = Container(engine, spec, launch.log_file)
             self._container.start()
-            self._outside = Outside(self._container.inspect()["State"]["Pid"], self._container.id, launching.TEMP)
+            state = self._container.inspect()["State"]
+            mounted = [mount.target for mount in spec.mounts]
+            self._outside = Outside(state["Pid"], self._container.id, launching.TEMP, mounted)
             url, grpc = self._way_in(self._container, ports)
             self._faults = Faults(engine, self._container, self._outside, self._relay)
             self._await_live(self._container, url, flags["id"], launch.startup_deadline_s)
@@ -227,7 +229,7 @@ class DockerTarget:
         return self._with_trimmer(spec, launch), flags, ports
 
     def _with_trimmer(self, spec: ContainerSpec, launch: LaunchSpec) -> ContainerSpec:
-        """Give the server the library that `trim` needs, under the same paths as here."""
+        """Give the server the library that `trim` needs."""
         self._trimmer = Trimmer(launch.scratch / "trim") if launch.may_trim and launch.scratch.exists() else None
         if self._trimmer is None:
             return spec
@@ -241,9 +243,9 @@ class DockerTarget:
         self._trimmer.why_not = why_not_loadable(library, self._all().facts.libc)
         if self._trimmer.why_not:
             return spec
-        folder = str(launch.scratch / "trim")
-        mounts = (*spec.mounts, Mount(str(library), str(library)), Mount(folder, folder))
-        return replace(spec, env={**spec.env, **env}, mounts=mounts)
+        there = {"LD_PRELOAD": f"{launching.TRIM}/{library.name}", "TRITONCHAOS_TRIM": f"{launching.TRIM}/fifos"}
+        mounts = (Mount(str(library), there["LD_PRELOAD"]), Mount(env["TRITONCHAOS_TRIM"], there["TRITONCHAOS_TRIM"]))
+        return replace(spec, env={**spec.env, **there}, mounts=(*spec.mounts, *mounts))
 
     def _way_in(self, container: Container, ports: launching.Ports) -> tuple[str, str]:
         """URL of the server and its gRPC address, as this process reaches them."""

@@ -86,6 +86,15 @@ def test_plain_nodes_come_with_the_drivers_libraries(tmp_path: Path):
     assert not any(mount.is_writable for mount in access.mounts)
 
 
+def test_a_node_is_named_by_the_drivers_number(tmp_path: Path):
+    root = with_nodes(tmp_path, "nvidiactl", "nvidia-uvm", "nvidia7")
+    told = root / "proc" / "driver" / "nvidia" / "gpus" / "0000:01:00.0"
+    told.mkdir(parents=True)
+    (told / "information").write_text("Model: \t H200\nGPU UUID: \t GPU-a\nDevice Minor: \t 7\n")
+    access = find_access(GPUS[:1], "devices", engine(), machine(root, libraries=LIBRARIES))
+    assert access.devices.nodes[-1] == "/dev/nvidia7"
+
+
 def test_where_no_way_works_each_says_why(tmp_path: Path):
     with pytest.raises(TargetUnavailable) as refused:
         find_access(GPUS[:1], "auto", engine(), machine(tmp_path))

@@ -92,6 +92,14 @@ def test_the_markup_is_well_formed_and_every_reference_leads_somewhere() -> None
     assert found.headings[:3] == ["h1", "h2", "h3"]
 
 
+def test_facts_say_what_was_calibrated() -> None:
+    told = "calibrated on this machine: a leak of 2 MiB per cycle is found"
+    history = run().history(calibration=told, target={"target": "docker", "image": "tritonserver@sha256:00"})
+    text = render_page(finish(history, Verdict(Status.UNKNOWN, (), ()), 3))
+    assert f"<td><code>{told}</code></td>" in text
+    assert "<dt>Image</dt><dd>tritonserver@sha256:00</dd>" in text
+
+
 def test_curves_are_there_as_tables_too() -> None:
     text = render_page(leaking_run(treatment_cycles=30))
     assert "<summary>Table: host_private_bytes, cycle by cycle</summary>" in text

@@ -123,3 +123,15 @@ def test_the_list_says_what_and_where_but_never_the_text() -> None:
 def test_plain_values_are_redacted_deep_inside() -> None:
     redactor = Redactor()
     assert redactor.plain({"a": ["/home/alice/x/y", 3, None]}, "here") == {"a": ["<home>/y", 3, None]}
+
+
+HUGE = (
+    *("a_", "aB3+", "a.", "/a", "a@", "ab:", "~a", "1.2.3.", "sk-a-", "key: 'x_token' ", "-----BEGIN PRIVATE KEY-----"),
+    *("http://", "Bearer ", "token=", "/home/", "a-b.", "::1", "10.0.0."),
+)
+
+
+@pytest.mark.parametrize("piece", HUGE)
+def test_a_huge_line_takes_time_in_proportion_to_its_length(piece: str) -> None:
+    """A pattern that went back over it again and again would need hours."""
+    assert len(redacted(piece * 20_000)) > 0
