@@ -21,9 +21,9 @@ from tritonchaos.observations import Arm
 from tritonchaos.post_unload import Channel
 
 # The steps are looked at one by one after each reading as long as there are few; a series with more of them and no
-# verdict is looked at whenever it has grown by another 50th, so that a reading costs the same however long the run.
+# verdict is looked at whenever it has grown by another 20th, so that a reading costs the same however long the run.
 _STEPS_LOOKED_AT_EACH_TIME: Final = 128
-_SHARE: Final = 50
+_SHARE: Final = 20
 _LONG: Final = 1_000  # readings from which on a smallest step that differs by less than the next share is the same
 _SAME_STEP: Final = 0.02
 _UNDECIDED: Final = GrowthState(Growth.INCONCLUSIVE, reason="ask for the state to know what is missing")
