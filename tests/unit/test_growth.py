@@ -21,7 +21,6 @@ from tritonchaos.units import KIB, MIB
 
 LEAK, STABLE, INCONCLUSIVE = Growth.LEAK, Growth.STABLE, Growth.INCONCLUSIVE
 RECORDED = Path(__file__).parents[1] / "recorded" / "growth_small.jsonl"
-ALL_TRACES = Path(__file__).parents[3] / "shared" / "leak_traces"
 BUDGET = 500  # cycles; the longest recorded series
 
 
@@ -80,18 +79,6 @@ def test_the_leak_of_a_failed_load_measured_on_an_h200_is_found_within_14_treatm
     assert found.state.cycles_used <= 14
     low, high = found.state.interval
     assert low <= found.trace["bytes_per_cycle"] <= high
-
-
-@pytest.mark.skipif(not ALL_TRACES.is_dir(), reason="the whole set of labelled series is not here")
-@pytest.mark.parametrize("name", ["public.jsonl", "recorded.jsonl"])
-def test_all_labelled_series(name):
-    scored = [score(trace) for trace in load_traces(ALL_TRACES / name)]
-    assert ids(scored, "STABLE", [LEAK, INCONCLUSIVE]) == []
-    assert ids(scored, "LEAK", [STABLE, INCONCLUSIVE]) == []
-    assert ids(scored, "AMBIGUOUS", [LEAK, STABLE]) == []
-    leaks = [s for s in scored if s.trace["label"] == "LEAK" and s.trace["kind"] != "l_decel_sqrt"]
-    covered = [s.state.interval[0] <= s.trace["bytes_per_cycle"] <= s.state.interval[1] for s in leaks]
-    assert sum(covered) >= 0.95 * len(covered)
 
 
 # --- series of our own runs ----------------------------------------------------------------------

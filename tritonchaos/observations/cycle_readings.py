@@ -141,12 +141,33 @@ class _Columns:
         return {name: values[at] for name, (values, has) in self._columns.items() if at < len(has) and has[at]}
 
 
+class ChosenReadings(Sequence[CycleReading]):
+    """Some of many packed readings; what is held of each is its place."""
+
+    def __init__(self, readings: Sequence[CycleReading], places: Sequence[int]) -> None:
+        self._readings = readings
+        self._places = array("I", places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, at: int) -> CycleReading: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[CycleReading]: ...
+
+    def __getitem__(self, at: int | slice) -> CycleReading | list[CycleReading]:
+        if isinstance(at, slice):
+            return [self._readings[place] for place in self._places[at]]
+        return self._readings[self._places[at]]
+
+    def __iter__(self) -> Iterator[CycleReading]:
+        return (self._readings[place] for place in self._places)
+
+
 def pick(readings: Sequence[CycleReading], wanted: Callable[[CycleReading], bool]) -> Sequence[CycleReading]:
-    """Return the readings that are wanted, packed if they were."""
-    found = filter(wanted, readings)
-    if not isinstance(readings, PackedReadings):
-        return list(found)
-    packed = PackedReadings()
-    for reading in found:
-        packed.append(reading)
-    return packed
+    """Return the readings that are wanted; of packed ones none is kept unpacked."""
+    if isinstance(readings, list | tuple):
+        return list(filter(wanted, readings))
+    return ChosenReadings(readings, array("I", (at for at, reading in enumerate(readings) if wanted(reading))))

@@ -31,7 +31,7 @@ compile() {
     # build.include holds stand-ins for headers that are found nowhere else.
     flags="$(sed -n 's|^// flags: ||p' build.cc | tr '\n' ' ')"
     # shellcheck disable=SC2086
-    "$compiler" -std=c++17 -O1 -o build_program build.cc -idirafter build.include $flags
+    "$compiler" -std=c++17 -o build_program build.cc -idirafter build.include $flags
 }
 
 command="$1"

@@ -24,6 +24,7 @@ from tritonchaos.observations import (
     Reading,
     ServerStarted,
     StepFinished,
+    pick,
 )
 from tritonchaos.plugins import load_plugins
 from tritonchaos.post_unload import cycle_readings
@@ -110,6 +111,12 @@ def test_packed_readings_come_back_as_they_were(given_readings: list[CycleReadin
     assert list(packed) == given_readings
     assert list(reversed(packed)) == given_readings[::-1]
     assert packed[2:5] == given_readings[2:5]
+    wanted = [reading for reading in given_readings if reading.is_judged]
+    assert pick(given_readings, lambda reading: reading.is_judged) == wanted
+    chosen = pick(packed, lambda reading: reading.is_judged)
+    assert list(chosen) == wanted
+    assert chosen[:3] == wanted[:3]
+    assert list(reversed(pick(chosen, lambda reading: reading.loads > 3))) == [r for r in wanted if r.loads > 3][::-1]
 
 
 json_values = st.recursive(

@@ -75,13 +75,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def tensorrt(tmp_path: Path) -> Place:
+@pytest.fixture(scope="module")
+def tensorrt(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A place with the stand-in for TensorRT's header and library, and no Python module of it."""
     if shutil.which("g++") is None:
         pytest.skip("no g++")
-    folder = tmp_path / "tensorrt"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("tensorrt")
     library = folder / "libnvinfer.so.10"
     headers = ["-I", str(STAND_IN), "-idirafter", str(IDENTITY.with_name("build.include"))]
     subprocess.run(
