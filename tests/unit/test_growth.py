@@ -166,6 +166,18 @@ def test_flat_readings_are_stable_after_44_counted_cycles():
     assert state.excluded_bytes_per_cycle == pytest.approx(0.2 * MIB, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("rises", "flat"),
+    [((33,), 44), ((33, 34, 36), 44), ((33, 63), 62), ((3, 33), 60)],
+    ids=["one step", "one rise of three steps", "late, then later", "early, then late"],
+)
+def test_a_single_rise_needs_44_flat_cycles_and_steps_apart_twice_the_longest_gap(rises, flat):
+    last, level = rises[-1], 100 * 2 * MIB
+    until = [level + 2 * MIB * sum(at >= rise for rise in rises) for at in range(last + flat)]
+    assert see_all(device(), until).verdict is Growth.INCONCLUSIVE
+    assert see_all(device(), [*until, until[-1]]).verdict is Growth.STABLE
+
+
 def test_what_is_missing_is_counted():
     state = feed(device(), [0] * 4, [0] * 6)
     assert state.reason == "44 flat treatment cycles are needed, 4 of the 6 run count: 40 more"

@@ -19,6 +19,7 @@ _NORMAL: Final = 2.878  # 99.8 % point of the standard normal
 _BISECTIONS: Final = 40
 _COUNTED_HITS: Final = 50  # hits up to which the binomial distribution is summed
 _MEDIAN_OF: Final = 200  # readings at most whose median stands for a half of the flat stretch
+_ONE_RISE: Final = 3  # cycles at most between the steps of a single rise
 FLAT_BEFORE_DOUBLING: Final = 12  # flat cycles after which more loads per cycle would show more
 
 
@@ -57,10 +58,15 @@ def _longest_period(trial: Trial) -> float:
 
     Host pages add up to a step every now and then: gaps between steps count only from step to step, and where such
     steps at such gaps would be more than the rate that 44 flat cycles exclude. Rises of a whole step at once always do.
+
+    Elsewhere the time before the first step counts as a gap too, but not before a single rise, in one step or in some
+    that follow each other: when it came says nothing of a period, and 44 flat cycles exclude what they exclude after
+    any step.
     """
     gaps = trial.steps.gaps
     if trial.channel is not Channel.HOST:
-        return max(gaps, default=0) / trial.loads
+        between = max(gaps[1:], default=0) / trial.loads
+        return between if between <= _ONE_RISE else max(gaps) / trial.loads
     excluded = trial.gate.step * (1 - BETA ** (1 / _FLAT_CYCLES))
     later = zip(trial.steps.sizes[1:], gaps[1:], strict=True)
     longest = max((gap for size, gap in later if size / gap >= excluded), default=0) / trial.loads
