@@ -15,7 +15,16 @@ from pathlib import Path
 import tritonchaos.growth
 from tests.growth import bounded, leaks
 from tests.growth.detectors import USUAL
-from tests.growth.making import KINDS, coin_pairs, made
+from tests.growth.making import KINDS, coin_pairs
+from tests.growth.mixes import (
+    Job,
+    additional_bounded,
+    additional_leaks,
+    evenly,
+    in_proportion,
+    labelled_kinds,
+    make,
+)
 from tests.growth.scoring import BUDGET, Outcome, Score, judged_at_once, score, sequential
 from tests.growth.series import OWN_RECORDED, PUBLIC, RECORDED, Series, read
 from tritonchaos.growth import GrowthTest
@@ -52,16 +61,18 @@ _GROWING = (
 class Sizes:
     """How many series of each sort."""
 
-    bounded: int = 10_000
+    bounded: int = 10_000  # in the mix of the labelled series
     leaks: int = 3_000
-    slow: int = 400
+    more_bounded: int = 4_500  # of the additional kinds
+    more_leaks: int = 1_350
+    slow: int = 600
     hard: int = 100  # of each kind
     compared: int = 600  # bounded ones and leaks on which the usual rules are tried
     shuffles: int = 1_000
     long_run: int = 1_000_000
 
 
-QUICK = Sizes(bounded=330, leaks=150, slow=20, hard=4, compared=40, shuffles=20, long_run=20_000)
+QUICK = Sizes(330, 150, more_bounded=150, more_leaks=90, slow=20, hard=4, compared=40, shuffles=20, long_run=20_000)
 
 
 @dataclass(frozen=True)
@@ -73,12 +84,28 @@ class LongRun:
 
 
 @dataclass(frozen=True)
+class KindsCycles:
+    """What became of the bounded series of a kind; `labelled` are those of the labelled set, if it has any."""
+
+    kind: str
+    labelled: list[Outcome]
+    fresh: list[Outcome]
+
+
+@dataclass(frozen=True)
 class Figures:
-    """Everything that is reported."""
+    """Everything that is reported.
+
+    `fresh` are the kinds of the labelled series in their own proportions, `more` the additional kinds of the generator.
+    `promised` are the leaks among `fresh` that are as fast as promised, so without two slower kinds.
+    """
 
     seed: str
     labelled: dict[str, Score]
     fresh: dict[str, Score]
+    more: Score
+    promised: Score
+    to_stable: list[KindsCycles]
     ambiguous: tuple[int, int]
     recorded: list[Outcome]
     own_recorded: list[Outcome]
@@ -102,55 +129,53 @@ def seed_of_source() -> str:
 def evaluate(sizes: Sizes, seed: str = "", processes: int = 2) -> Figures:
     seed = seed or seed_of_source()
     public = read(PUBLIC)
-    promised = made(leaks.leak_kinds(), sizes.leaks, seed)
     with ProcessPoolExecutor(processes) as pool:
         long_run = pool.submit(_long_run, sizes.long_run)
-        fresh_bounded = _bounded(pool, seed, sizes.bounded, processes)
-        fresh_leaks = list(pool.map(_sequential, promised, chunksize=50))
-        slow = _by_kind(pool.map(_sequential, made(leaks.slow_kinds(), sizes.slow, seed), chunksize=20))
+        mix = [
+            *in_proportion(labelled_kinds("STABLE"), sizes.bounded),
+            *in_proportion(labelled_kinds("LEAK"), sizes.leaks),
+        ]
+        ours = [*evenly(additional_bounded(), sizes.more_bounded), *evenly(additional_leaks(), sizes.more_leaks)]
+        fresh, more = _judged(pool, mix, seed), _judged(pool, ours, seed)
+        slow = _by_kind(_judged(pool, evenly(leaks.slow_kinds(), sizes.slow), seed))
         kinds = bounded.hard_kinds()
-        hard = _by_kind(pool.map(_sequential, made(kinds, sizes.hard * len(kinds), seed), chunksize=20))
-        compared = [*made(bounded.bounded_kinds(), sizes.compared, seed), *promised[: sizes.compared]]
+        hard = _by_kind(_judged(pool, evenly(kinds, sizes.hard * len(kinds)), seed))
         jobs = [(name, sizes.shuffles, seed) for name in _GROWING]
         blamed = list(pool.map(_shuffled, *zip(*jobs, strict=True)))
         outcomes = [sequential(series) for series in public]
-        labelled = {OURS: score(outcomes), **_usual(pool, public)}
-        fresh = {OURS: score([*fresh_bounded, *fresh_leaks]), **_usual(pool, compared)}
+        compared = [one.series for one in [*fresh[: sizes.compared], *fresh[sizes.bounded :][: sizes.compared]]]
         return Figures(
             seed=seed,
-            labelled=labelled,
-            fresh=fresh,
+            labelled={OURS: score(outcomes), **_usual(pool, public)},
+            fresh={OURS: score(fresh), **_usual(pool, compared)},
+            more=score(more),
+            promised=score(one for one in fresh if one.series.kind.startswith("l_")),
+            to_stable=_cycles_by_kind(outcomes, [*fresh, *more]),
             ambiguous=_left_open(outcomes),
             recorded=[sequential(series) for series in read(RECORDED)],
             own_recorded=[sequential(series) for path in OWN_RECORDED for series in _only_recorded(path)],
             slow=slow,
             hard=hard,
-            footprint_median=statistics.median(o.cycles for o in fresh_leaks if o.series.kind == "l_footprint"),
+            footprint_median=statistics.median(o.cycles for o in more if o.series.kind == "l_footprint"),
             blamed=blamed,
             long_run=long_run.result(),
-            false_leaks=[o.series.name for o in [*fresh_bounded, *outcomes] if _is_false_leak(o)],
-            missed=[o.series.name for o in fresh_leaks if o.verdict != "LEAK"],
+            false_leaks=[o.series.name for o in [*fresh, *more, *outcomes] if _is_false_leak(o)],
+            missed=[o.series.name for o in [*fresh, *more] if o.series.label == "LEAK" and o.verdict != "LEAK"],
         )
 
 
-def _sequential(series: Series) -> Outcome:
-    return sequential(series, budget=BUDGET)
-
-
-def _bounded(pool: ProcessPoolExecutor, seed: str, count: int, processes: int) -> list[Outcome]:
+def _judged(pool: ProcessPoolExecutor, jobs: Sequence[Job], seed: str) -> list[Outcome]:
     """Each process makes its own series: ten thousand of them are more to send than to make."""
-    parts = list(range(4 * processes))
-    found = pool.map(_part_of_bounded, [seed] * len(parts), [count] * len(parts), parts, [len(parts)] * len(parts))
-    return [outcome for part in found for outcome in part]
+    return list(pool.map(_make_and_judge, jobs, [seed] * len(jobs), chunksize=50))
 
 
-def _part_of_bounded(seed: str, count: int, part: int, parts: int) -> list[Outcome]:
-    names = bounded.bounded_kinds()
-    found = []
-    for number in range(part, count, parts):
-        name = names[number % len(names)]
-        found.append(sequential(KINDS[name](random.Random(f"{seed}/{name}/{number}")), budget=BUDGET))
-    return found
+def _make_and_judge(job: Job, seed: str) -> Outcome:
+    return sequential(make(job, seed), budget=BUDGET)
+
+
+def _cycles_by_kind(labelled: Iterable[Outcome], fresh: Iterable[Outcome]) -> list[KindsCycles]:
+    known, made_now = _by_kind(labelled), _by_kind(fresh)
+    return [KindsCycles(kind, known.get(kind, []), of) for kind, of in made_now.items() if kind.startswith("s_")]
 
 
 def _is_false_leak(outcome: Outcome) -> bool:

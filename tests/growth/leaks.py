@@ -1,4 +1,4 @@
-"""Series that grow without bound. The first letter is l; m where the growth is slower than the promise."""
+"""Series that grow without bound. The first letter is l; m where growth is slower than the promise, or just on it."""
 
 from __future__ import annotations
 
@@ -203,13 +203,22 @@ def l_handles(rng: random.Random) -> Series:
     return series(rng, "l_handles", quanta, quantum=1, channel="count", arms=arms, rate=rate)
 
 
-# --- slower than promised ------------------------------------------------------------------------
+# --- on the edge of what is promised, or slower --------------------------------------------------
 
 
 @kind
 def m_page_slow(rng: random.Random) -> Series:
-    rate = 1 / rng.uniform(11, 30)
+    rate = 1 / rng.uniform(11, 40)
     return series(rng, "m_page_slow", pages(rng, rate), rate=rate)
+
+
+@kind
+def m_one_in_ten(rng: random.Random) -> Series:
+    """Leaks in one of ten cycles, at random: the slowest that is promised to be found, and the hardest to time."""
+    size = rng.randint(1, 6)
+    return series(
+        rng, "m_one_in_ten", levels(float(size * (rng.random() < 0.1)) for _ in range(CYCLES)), rate=size / 10
+    )
 
 
 @kind

@@ -27,6 +27,10 @@ class Outcome:
     cpu_s: float = 0.0
 
     @property
+    def treatment_cycles(self) -> int:
+        return self.series.arms[: self.cycles].count("T")
+
+    @property
     def error(self) -> float | None:
         truth = self.series.bytes_per_cycle
         if self.verdict != "LEAK" or self.series.label != "LEAK" or not truth or self.bytes_per_cycle is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.growth import bounded, leaks
 from tests.growth.detectors import USUAL
 from tests.growth.evaluation import seed_of_source
 from tests.growth.making import KINDS, coin_pairs, made
+from tests.growth.mixes import additional_bounded, additional_leaks, evenly, in_proportion, labelled_kinds
 from tests.growth.scoring import BUDGET, Outcome, score, sequential
 from tests.growth.series import OWN_RECORDED, PUBLIC, RECORDED, read
 
@@ -92,3 +94,17 @@ def test_the_same_seed_makes_the_same_series() -> None:
     kinds = sorted(KINDS)
     assert made(kinds, len(kinds), "a") == made(kinds, len(kinds), "a")
     assert made(kinds, len(kinds), "a") != made(kinds, len(kinds), "b")
+
+
+def test_fresh_series_come_in_the_proportions_of_the_labelled_ones() -> None:
+    for label, count in (("STABLE", 128), ("LEAK", 120)):
+        kinds = labelled_kinds(label)
+        assert set(kinds) <= set(KINDS)
+        assert Counter(name for name, _ in in_proportion(kinds, count)) == kinds
+        assert len(set(in_proportion(kinds, 1_000))) == 1_000
+
+
+def test_the_kinds_that_the_labelled_set_lacks_are_judged_apart_and_evenly() -> None:
+    assert {*additional_bounded(), *labelled_kinds("STABLE")} == set(bounded.bounded_kinds())
+    assert {*additional_leaks(), *labelled_kinds("LEAK")} == {*leaks.leak_kinds(), "m_page_slow", "m_decelerating"}
+    assert Counter(name for name, _ in evenly(["a", "b"], 5)) == {"a": 3, "b": 2}
