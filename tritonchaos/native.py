@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,16 +22,24 @@ _PROGRAM_FLAGS: Final = ("-std=c11", "-O2", "-static")
 _CANDIDATES: Final = ("cc", "gcc", "clang")
 _INSTALL: Final = 'install one ("apt-get install gcc libc6-dev", "dnf install gcc") or name one in $CC'
 # A compiler that hangs (a broken wrapper, a dead network disk) must not hang us.
-_DEADLINE_S: Final = 120.0
+DEADLINE_S: Final = 120.0
 _SHOWN_LINES: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C compiler: how it is called, and what it says of its version."""
+    """A C compiler.
+
+    Attributes:
+        command: How it is called.
+        version: What it says of its version; of one elsewhere, what names the place where it is.
+        run_elsewhere: Runs a command in that place, where a folder has the path that it has here; gives the exit code
+            (None: not done in time) and what was printed. None: the compiler is of this machine.
+    """
 
     command: tuple[str, ...]
     version: str
+    run_elsewhere: Callable[[Path, Sequence[str]], tuple[int | None, str]] | None = None
 
 
 def cache_folder() -> Path:
@@ -69,7 +77,9 @@ def missing_compiler() -> str | None:
     return None
 
 
-def compile_shared(name: str, sources: Sequence[Path], flags: Sequence[str] = ()) -> Path:
+def compile_shared(
+    name: str, sources: Sequence[Path], flags: Sequence[str] = (), compiler: Compiler | None = None
+) -> Path:
     """Compile C sources into a shared library, unless the cache has it.
 
     The cache key covers the sources, the headers beside them, the flags and the compiler's version. Any number of
@@ -79,6 +89,7 @@ def compile_shared(name: str, sources: Sequence[Path], flags: Sequence[str] = ()
         name: The library's name without "lib" and ".so", such as "triton_planted".
         sources: The C files; headers in their folders are found.
         flags: Compiler flags after our own; symbols may stay undefined.
+        compiler: None: the one of this machine.
 
     Returns:
         Path of "lib<name>.so", in a folder that holds nothing else.
@@ -86,20 +97,21 @@ def compile_shared(name: str, sources: Sequence[Path], flags: Sequence[str] = ()
     Raises:
         TemplateError: No compiler, a compiler error (with its last lines), or a cache that cannot be written.
     """
-    return _compiled(name, f"lib{name}.so", sources, (*_BASE_FLAGS, *flags))
+    return _compiled(name, f"lib{name}.so", sources, (*_BASE_FLAGS, *flags), compiler or find_compiler())
 
 
-def compile_program(name: str, sources: Sequence[Path], flags: Sequence[str] = ()) -> Path:
+def compile_program(
+    name: str, sources: Sequence[Path], flags: Sequence[str] = (), compiler: Compiler | None = None
+) -> Path:
     """Compile C sources into a statically linked program, unless the cache has it; see `compile_shared`.
 
     Returns:
         Path of the program, in a folder that holds nothing else.
     """
-    return _compiled(name, name, sources, (*_PROGRAM_FLAGS, *flags))
+    return _compiled(name, name, sources, (*_PROGRAM_FLAGS, *flags), compiler or find_compiler())
 
 
-def _compiled(name: str, file: str, sources: Sequence[Path], flags: Sequence[str]) -> Path:
-    compiler = find_compiler()
+def _compiled(name: str, file: str, sources: Sequence[Path], flags: Sequence[str], compiler: Compiler) -> Path:
     folder = cache_folder() / "native" / f"{name}-{_key(name, sources, flags, compiler)}"
     if not (folder / file).exists():
         try:
@@ -113,7 +125,7 @@ def _compiled(name: str, file: str, sources: Sequence[Path], flags: Sequence[str
 
 def _ask_version(command: tuple[str, ...]) -> Compiler:
     try:
-        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_DEADLINE_S)
+        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=DEADLINE_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TemplateError(f"the C compiler {shlex.join(command)} does not run: {error}", hint=_INSTALL) from error
     if answer.returncode != 0:
@@ -123,10 +135,13 @@ def _ask_version(command: tuple[str, ...]) -> Compiler:
     return Compiler(command, answer.stdout)
 
 
+def _with_headers(sources: Sequence[Path]) -> list[Path]:
+    return [*sources, *sorted({header for source in sources for header in source.parent.glob("*.h")})]
+
+
 def _key(name: str, sources: Sequence[Path], flags: Sequence[str], compiler: Compiler) -> str:
-    headers = {header for source in sources for header in source.parent.glob("*.h")}
     digest = hashlib.sha256(repr((name, compiler.command, compiler.version, tuple(flags))).encode())
-    for path in [*sources, *sorted(headers)]:
+    for path in _with_headers(sources):
         content = path.read_bytes()
         digest.update(f"{path.name} {len(content)}\n".encode())
         digest.update(content)
@@ -148,17 +163,32 @@ def _build_into(folder: Path, library: str, compiler: Compiler, sources: Sequenc
 
 
 def _compile(library: Path, compiler: Compiler, sources: Sequence[Path], flags: Sequence[str]) -> None:
-    command = [*compiler.command, *flags, "-o", str(library), *map(str, sources)]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S)
-    except subprocess.TimeoutExpired as error:
-        raise TemplateError(f"the C compiler did not finish in {_DEADLINE_S:.0f} s: {shlex.join(command)}") from error
-    if answer.returncode != 0:
+    laid_out = sources if compiler.run_elsewhere is None else _lay_out(sources, library.parent.parent)
+    command = [*compiler.command, *flags, "-o", str(library), *map(str, laid_out)]
+    exit_code, printed = (compiler.run_elsewhere or _run_here)(library.parent.parent, command)
+    if exit_code is None:
+        raise TemplateError(f"the C compiler did not finish in {DEADLINE_S:.0f} s: {shlex.join(command)}")
+    if exit_code != 0 or not library.is_file():
         raise TemplateError(
-            f"{library.name} did not compile with {shlex.join(compiler.command)}:\n{_last_lines(answer.stderr)}",
+            f"{library.name} did not compile with {shlex.join(compiler.command)}:\n{_last_lines(printed)}",
             hint="a missing standard header means that the C library's development files are missing "
             '("apt-get install libc6-dev"); anything else is a defect of tritonchaos',
         )
+
+
+def _run_here(_: Path, command: Sequence[str]) -> tuple[int | None, str]:
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        return None, ""
+    return answer.returncode, answer.stderr
+
+
+def _lay_out(sources: Sequence[Path], folder: Path) -> list[Path]:
+    """Copy sources and headers into the one folder that a compiler elsewhere sees."""
+    for path in _with_headers(sources):
+        shutil.copyfile(path, folder / path.name)
+    return [folder / source.name for source in sources]
 
 
 def _last_lines(text: str) -> str:

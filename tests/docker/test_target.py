@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import docker
 import pytest
 
 from tests.docker.engine_state import unchanged
@@ -24,14 +27,21 @@ def judged(called: Called) -> list[tuple[str, str | None, str]]:
     return [(one["checker"], one["metric"], one["status"]) for one in found]
 
 
-def test_failed_load_gives_the_verdict_of_the_local_target(tmp_path: Path, cpu_image: str) -> None:
+def test_failed_load_compiled_in_the_image_gives_the_verdict_of_the_local_target(
+    tmp_path: Path, cpu_image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
-    there = run_scenario("failed-load", tmp_path / "there", "--target", "docker", "--image", cpu_image)
+    with monkeypatch.context() as without_compiler:
+        # Nothing is in the cache, and this machine has no compiler: what is ours can only come from the image's.
+        without_compiler.setenv("TRITONCHAOS_CACHE", str(tmp_path / "cache"))
+        without_compiler.setenv("CC", "/no/such/cc")
+        there = run_scenario("failed-load", tmp_path / "there", "--target", "docker", "--image", cpu_image)
     here = run_scenario("failed-load", tmp_path / "here", "--target", "local")
     assert there.exit_code == here.exit_code == 0, there.shown() + here.shown()
     assert judged(there) == judged(here)
     facts = there.results["target"]
+    assert facts["compiled"] == "relay, triton_planted, tritonchaos_trimmer in a container of the image"
     assert facts["image"] == cpu_image
     assert facts["image_id"].startswith("sha256:")
     assert facts["image_digest"] == "none: built on this machine"
@@ -82,3 +92,20 @@ def test_what_cannot_be_had_is_told_and_nothing_else_is_tried(
     called = run_scenario("failed-load", tmp_path, *given)
     assert called.exit_code == 4, called.shown()
     assert told.format(cpu_image=cpu_image) in called.stderr
+
+
+DOCKERFILE = "FROM {base}\nUSER 0\nRUN rm -f /usr/bin/cc /usr/bin/gcc /usr/bin/clang\n"
+WITHOUT_COMPILER = "tritonchaos-test/without-compiler:1"
+
+
+def test_for_an_image_without_a_compiler_this_machines_is_taken(tmp_path: Path, cpu_image: str) -> None:
+    file = io.BytesIO(DOCKERFILE.format(base=cpu_image).encode())
+    with closing(docker.from_env()) as client:
+        client.images.build(fileobj=file, tag=WITHOUT_COMPILER, rm=True, forcerm=True)
+        try:
+            called = run_scenario("planted-leak", tmp_path, "--image", WITHOUT_COMPILER)
+        finally:
+            client.images.remove(WITHOUT_COMPILER, force=True)
+    assert called.exit_code == 1, called.shown()
+    assert called.results["target"]["compiled"] == "triton_planted, tritonchaos_trimmer on this machine"
+    assert "triton_planted was compiled on this machine: the image has no C compiler" in called.results["notes"]

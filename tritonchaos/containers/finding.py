@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonchaos.containers import launching
+from tritonchaos.containers.compiling import Build, Compiling
+from tritonchaos.containers.container import build
 from tritonchaos.containers.engine import Engine, connect, find_engine_address
 from tritonchaos.containers.gpu_access import GpuAccess, choose_gpus, find_access, find_gpus
 from tritonchaos.containers.image_facts import ImageFacts, image_facts
@@ -27,6 +32,9 @@ class Found:
 
     Attributes:
         gpus: None: the container gets none.
+        run_to_build: Runs a command in a container of the image, with a folder that it may write and a deadline in
+            seconds; gives the exit code (None: not done in time) and what was printed.
+        compiling: Compiles our own C code for the image.
         left: What killed runs left on the engine.
     """
 
@@ -34,6 +42,8 @@ class Found:
     image: Image
     facts: ImageFacts
     gpus: GpuAccess | None
+    run_to_build: Build
+    compiling: Compiling
     left: list[LeftOnEngine]
 
     @property
@@ -56,15 +66,29 @@ def find(settings: DockerTarget) -> Found:
         raise not_here(reference)
     # Before gigabytes are fetched for a GPU that is not there.
     gpus = _find_gpus(settings, engine, here)
-    if settings.network == launching.NONE:
-        relay_program()
     progress = PullProgress(sys.stderr, str(reference))
     try:
         image = here or get_image(engine, reference, settings.pull, progress)
     finally:
         progress.close()
     facts = image_facts(engine, image, launching.user_of("caller", engine.facts))
-    return Found(engine, image, facts, gpus, left_on(engine))
+    run_to_build = partial(_run_to_build, settings, engine, image, gpus)
+    compiling = Compiling(facts.c_compiler, image.id, partial(_run_to_build, settings, engine, image, None))
+    if settings.network == launching.NONE:
+        relay_program(compiling.compile_program)
+    return Found(engine, image, facts, gpus, run_to_build, compiling, left_on(engine))
+
+
+def _run_to_build(
+    settings: DockerTarget,
+    engine: Engine,
+    image: Image,
+    gpus: GpuAccess | None,
+    folder: Path,
+    command: Sequence[str],
+    deadline_s: float,
+) -> tuple[int | None, str]:
+    return build(engine, launching.build_spec(settings, folder, command, image, engine.facts, gpus), deadline_s)
 
 
 def _find_gpus(settings: DockerTarget, engine: Engine, image: Image | None) -> GpuAccess | None:
@@ -90,6 +114,7 @@ def describe(settings: DockerTarget, found: Found) -> dict[str, str]:
         "container_limits": _limits(settings),
         "container_loosened": ", ".join(launching.loosened(settings)) or "nothing",
     }
+    described |= found.compiling.facts()
     return described | ({"tensorrt_version": found.facts.tensorrt_version} if found.facts.tensorrt_version else {})
 
 
@@ -99,6 +124,7 @@ def notes(settings: DockerTarget, found: Found) -> list[str]:
     if settings.gpus and found.gpus is None:
         told.append(f"the GPUs that are asked for were not given: {found.image.reference} says that it uses none")
     told += [f"a killed run left the {one.kind} {one.name}; `tritonchaos clean` removes it" for one in found.left]
+    told += found.compiling.notes()
     if settings.init:
         told.append("the container runs an init as process 1, so that signals end the server as they would outside")
     return told

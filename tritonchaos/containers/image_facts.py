@@ -21,7 +21,7 @@ from tritonchaos.native import cache_folder
 BACKENDS: Final = "/opt/tritonserver/backends"
 _DEADLINE_S: Final = 120.0
 _MARK: Final = "--- tritonchaos: "
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 # Each part is told apart by a line of ours; what an image lacks is empty.
 _ASK: Final = f"""
 tell() {{ echo "{_MARK}$1"; }}
@@ -30,7 +30,7 @@ tell version; cat /opt/tritonserver/TRITON_VERSION 2>/dev/null || echo "$TRITON_
 tell tensorrt; echo "$TENSORRT_VERSION $TRT_VERSION"
 ls /usr/lib/*-linux-gnu/libnvinfer.so.* /opt/tensorrt/lib/libnvinfer.so.* 2>/dev/null
 tell libc; getconf GNU_LIBC_VERSION 2>/dev/null
-tell tools; for tool in cc c++ python3 gdb eu-stack; do command -v $tool; done
+tell tools; for tool in cc gcc clang c++ python3 gdb eu-stack; do command -v $tool; done
 tell help; tritonserver --help 2>&1
 tell end
 """
@@ -54,6 +54,11 @@ class ImageFacts:
     tensorrt_version: str = ""
     libc: tuple[int, int] | None = None
     tools: tuple[str, ...] = ()
+
+    @property
+    def c_compiler(self) -> str:
+        """Path of a C compiler in it; "" where there is none."""
+        return next((tool for tool in self.tools if tool.rpartition("/")[2] in ("cc", "gcc", "clang")), "")
 
 
 def image_facts(engine: Engine, image: Image, user: str = "") -> ImageFacts:

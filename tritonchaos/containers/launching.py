@@ -19,7 +19,6 @@ from tritonchaos.containers.spec import ALL, ContainerSpec, GpuDevices, Mount
 from tritonchaos.plugins import LaunchSpec
 
 if TYPE_CHECKING:
-    from tritonchaos.containers.finding import Found
     from tritonchaos.targets.docker import DockerTarget
 
 MODELS: Final = "/tritonchaos/models"
@@ -134,14 +133,15 @@ def build_spec(
     settings: DockerTarget,
     folder: Path,
     command: Sequence[str],
-    found: Found,
+    image: Image,
+    engine: EngineFacts,
+    gpus: GpuAccess | None,
 ) -> ContainerSpec:
     """A container in which something is built: no network, and nothing to write but a folder and scratch space.
 
     The image's entrypoint is left out: what it prints is no output of the command.
     """
     mark = f"tc_{secrets.token_hex(4)}"
-    image, engine, gpus = found.image, found.engine.facts, found.gpus
     return ContainerSpec(
         image=image.id,
         name=f"tritonchaos-{mark.removeprefix('tc_')}-build",

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from tritonchaos.errors import TargetUnavailable
+
 _VERSION: Final = re.compile(rb"\0GLIBC_(\d+)\.(\d+)(?:\.\d+)?(?=\0)")
+
+
+def refuse_unloadable(backends: Mapping[str, Path], libc: tuple[int, int] | None) -> None:
+    """Refuse a backend of ours that cannot be loaded beside a glibc.
+
+    Args:
+        backends: Backend name -> folder that holds libtriton_<name>.so.
+
+    Raises:
+        TargetUnavailable: One cannot; says why.
+    """
+    for name, folder in backends.items():
+        why_not = why_not_loadable(folder / f"libtriton_{name}.so", libc)
+        if why_not:
+            raise TargetUnavailable(
+                why_not, hint="take an image with a C compiler, or run where the C library is no newer than the image's"
+            )
 
 
 def why_not_loadable(library: Path, libc: tuple[int, int] | None) -> str:

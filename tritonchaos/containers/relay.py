@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,17 +25,19 @@ _READY_S: Final = 20.0
 _MEMORY_BYTES: Final = 512 << 20
 
 
-def relay_program() -> Path:
+def relay_program(
+    compile_program: Callable[[str, Sequence[Path], Sequence[str]], Path] = native.compile_program,
+) -> Path:
     """Compile the relay, or find it in the cache.
 
     Raises:
-        TargetUnavailable: There is no C compiler here.
+        TargetUnavailable: There is no C compiler for it.
     """
     try:
-        return native.compile_program("relay", [_SOURCE], native.WARNINGS)
+        return compile_program("relay", [_SOURCE], native.WARNINGS)
     except TemplateError as error:
         raise TargetUnavailable(
-            f"network none needs a small relay, which cannot be compiled here: {error.message}",
+            f"network none needs a small relay, which cannot be compiled: {error.message}",
             hint="install gcc and libc6-dev, or publish the server's ports on 127.0.0.1: network: publish",
         ) from error
 
@@ -44,6 +46,7 @@ class Relay:
     """A running relay.
 
     Args:
+        program: What `relay_program` gave.
         beside: Id of the container whose network it shares.
         spec: Image, name, labels and user of its container; the rest is set here.
         folder: Existing empty folder of this machine for its sockets.
@@ -54,9 +57,15 @@ class Relay:
     """
 
     def __init__(
-        self, engine: Engine, beside: str, spec: ContainerSpec, folder: Path, ports: Mapping[str, int], log_file: Path
+        self,
+        engine: Engine,
+        program: Path,
+        beside: str,
+        spec: ContainerSpec,
+        folder: Path,
+        ports: Mapping[str, int],
+        log_file: Path,
     ) -> None:
-        program = relay_program()
         self._container = Container(engine, _complete(spec, beside, program, folder, ports), log_file)
         self._engine = engine
         # Sockets are reached through this handle: the path of a run directory may be longer than an address may be.

@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,13 +23,17 @@ class Trimmer:
 
     Args:
         folder: Where the fifos are made; what it held is removed.
+        compile_shared: Compiles the library for the place where the server runs.
 
     Attributes:
         why_not: Why the server cannot be told; "" if it can.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, compile_shared: Callable[[str, Sequence[Path], Sequence[str]], Path] = native.compile_shared
+    ) -> None:
         self._folder = folder
+        self._compile_shared = compile_shared
         self.why_not = ""
 
     def environment(self, asked: dict[str, str]) -> dict[str, str]:
@@ -38,7 +43,7 @@ class Trimmer:
             asked: All of the server's environment.
         """
         try:
-            library = native.compile_shared(_NAME, [_SOURCE], _FLAGS)
+            library = self._compile_shared(_NAME, [_SOURCE], _FLAGS)
         except TemplateError as error:
             self.why_not = f"the library that calls malloc_trim was not built: {error.message}"
             return asked

@@ -205,6 +205,21 @@ class BuildsFiles(Protocol):
 
 
 @runtime_checkable
+class CompilesLibraries(BuildsFiles, Protocol):
+    """A target that also compiles our C sources for the place where its server will run."""
+
+    def missing_compiler(self) -> str | None:
+        """Say why there is no C compiler for it; None where there is one."""
+
+    def compile_shared(self, name: str, sources: Sequence[Path], flags: Sequence[str] = ()) -> Path:
+        """Compile C sources into a shared library; see `native.compile_shared`.
+
+        Raises:
+            TemplateError: It cannot be compiled.
+        """
+
+
+@runtime_checkable
 class MayVanish(Protocol):
     """A target that can see that its server has ended, but not with which exit code."""
 

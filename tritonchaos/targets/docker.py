@@ -12,15 +12,15 @@ from pydantic import Field
 
 from tritonchaos.client import wait_until_live
 from tritonchaos.containers import launching
-from tritonchaos.containers.container import Container, Ended, build, not_live
+from tritonchaos.containers.container import Container, Ended, not_live
 from tritonchaos.containers.faults import Faults
 from tritonchaos.containers.finding import Found, describe, find, notes
-from tritonchaos.containers.libc import why_not_loadable
+from tritonchaos.containers.libc import refuse_unloadable, why_not_loadable
 from tritonchaos.containers.outside import Outside, times_at_pids_limit
-from tritonchaos.containers.relay import Relay
+from tritonchaos.containers.relay import Relay, relay_program
 from tritonchaos.containers.spec import ContainerSpec, Mount, docker_run_line
 from tritonchaos.containers.stacks import take_stacks_beside
-from tritonchaos.errors import TargetError, TargetUnavailable, TritonChaosBug
+from tritonchaos.errors import TargetError, TritonChaosBug
 from tritonchaos.local_server.server_flags import (
     asked_flags,
     exit_timeout_s,
@@ -115,8 +115,7 @@ class DockerTarget:
         self._trimmer: Trimmer | None = None
         self._launch: LaunchSpec | None = None
         self._ended: Ended | None = None
-        self._version = ""
-        self._starts = 0
+        self._version, self._starts = "", 0
         self._last_spec: ContainerSpec | None = None
 
     # --- before a start --------------------------------------------------------------------------
@@ -161,8 +160,15 @@ class DockerTarget:
 
     def run_to_build(self, folder: Path, command: Sequence[str], deadline_s: float) -> tuple[int | None, str]:
         """Run a command in a container of the same image, with the same GPUs; it is removed when this returns."""
-        found = self._all()
-        return build(found.engine, launching.build_spec(self, folder, command, found), deadline_s)
+        return self._all().run_to_build(folder, command, deadline_s)
+
+    def missing_compiler(self) -> str | None:
+        """Say why our backends cannot be compiled: neither the image nor this machine has a C compiler."""
+        return self._all().compiling.missing_compiler()
+
+    def compile_shared(self, name: str, sources: Sequence[Path], flags: Sequence[str] = ()) -> Path:
+        """Compile in a container of the same image, which is gone when this returns; if that fails, on this machine."""
+        return self._all().compiling.compile_shared(name, sources, flags)
 
     def run_line(self, launch: LaunchSpec) -> str:
         """The `docker run` line that starts an equal container."""
@@ -180,10 +186,7 @@ class DockerTarget:
         """
         if self._container is not None:
             raise TritonChaosBug("the server's container was started while it runs")
-        for name, folder in launch.backends.items():
-            why_not = why_not_loadable(folder / f"libtriton_{name}.so", self._all().facts.libc)
-            if why_not:
-                raise TargetUnavailable(why_not, hint="run where the C library is no newer than the image's")
+        refuse_unloadable(launch.backends, self._all().facts.libc)
         refuse_unknown(launch.flags, parse_help(self._all().facts.help))
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             try:
@@ -230,7 +233,8 @@ class DockerTarget:
 
     def _with_trimmer(self, spec: ContainerSpec, launch: LaunchSpec) -> ContainerSpec:
         """Give the server the library that `trim` needs."""
-        self._trimmer = Trimmer(launch.scratch / "trim") if launch.may_trim and launch.scratch.exists() else None
+        is_wanted = launch.may_trim and launch.scratch.exists()
+        self._trimmer = Trimmer(launch.scratch / "trim", self.compile_shared) if is_wanted else None
         if self._trimmer is None:
             return spec
         if "LD_PRELOAD" in spec.env:
@@ -257,9 +261,9 @@ class DockerTarget:
         folder.mkdir()
         spec = launching.relay_spec(container.spec, launch, engine.facts, self._starts)
         try:
-            self._relay = Relay(
-                engine, container.id, spec, folder, {"http": ports.http, "grpc": ports.grpc}, folder.with_suffix(".log")
-            )
+            program = relay_program(self._all().compiling.compile_program)
+            sockets = {"http": ports.http, "grpc": ports.grpc}
+            self._relay = Relay(engine, program, container.id, spec, folder, sockets, folder.with_suffix(".log"))
         except TargetError:
             if container.wait(1.0) is not None:  # nothing to be beside of
                 raise not_live(container) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritonchaos import native
-from tritonchaos.plugins import BuildsFiles
+from tritonchaos.plugins import BuildsFiles, CompilesLibraries
 from tritonchaos.templates.building import Builder
 from tritonchaos.templates.template_file import VariantEntry
 
@@ -16,9 +16,9 @@ class Machine:
 
     Attributes:
         backends: Backends that the server brings itself; None: not known, so that only a named variant can be served.
-        c_compiler: A C compiler is there for our own backends; None: look for one.
+        c_compiler: A C compiler is there for our own backends; None: look for one, or ask the place.
         tensorrt_version: Of the server's TensorRT, such as "10.13.3"; None: not known.
-        place: Builds model files where the server will run; None: they are built by this Python.
+        place: Builds model files, and maybe backends, where the server will run; None: they are built here.
     """
 
     backends: frozenset[str] | None
@@ -44,6 +44,8 @@ def unmet(need: str, machine: Machine) -> str | None:
         return None if machine.has_gpu else "no GPU"
     if kind == "c_compiler":
         if machine.c_compiler is None:
+            if isinstance(machine.place, CompilesLibraries):
+                return machine.place.missing_compiler()
             return native.missing_compiler()
         return None if machine.c_compiler else "no C compiler"
     if kind == "server_backend":

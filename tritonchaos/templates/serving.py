@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tritonchaos import native
 from tritonchaos.errors import TemplateError
-from tritonchaos.plugins import BuildsFiles
+from tritonchaos.plugins import BuildsFiles, CompilesLibraries
 from tritonchaos.shipped import shipped_folder
 from tritonchaos.templates.building import build_model_file, find_builder
 from tritonchaos.templates.building_in_place import is_build_source
@@ -168,7 +168,7 @@ class ModelTemplate:
         Args:
             model: Name of the model and its directory.
             variant: A variant that `choose_variant` gave.
-            place: Builds model files where the server will run; None: this Python builds them.
+            place: Builds model files, and maybe our backends, where the server will run; None: they are built here.
 
         Raises:
             TemplateError: A wrong parameter, one that has no effect in this variant, or something that cannot be built.
@@ -190,7 +190,7 @@ class ModelTemplate:
                 **dict(self._files(variant, {**values, "backend": entry.backend})),
                 **self._built(variant, values, place),
             },
-            backends=_build_backend(entry),
+            backends=_build_backend(entry, place),
             inputs=inputs,
             outputs=tuple(self._tensor(tensor, values) for tensor in self.read.outputs),
             formulas=self._formulas(),
@@ -276,11 +276,12 @@ class ModelTemplate:
                 yield inside.as_posix(), path if content is None else content.encode()
 
 
-def _build_backend(entry: VariantEntry) -> dict[str, Path]:
+def _build_backend(entry: VariantEntry, place: BuildsFiles | None) -> dict[str, Path]:
     if entry.native is None:
         return {}
     sources = sorted((_PACKAGE / entry.native).glob("*.c"))
-    library = native.compile_shared(f"triton_{entry.backend}", sources, _BACKEND_FLAGS)
+    compile_shared = place.compile_shared if isinstance(place, CompilesLibraries) else native.compile_shared
+    library = compile_shared(f"triton_{entry.backend}", sources, _BACKEND_FLAGS)
     return {entry.backend: library.parent}
 
 
