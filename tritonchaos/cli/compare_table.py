@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -31,23 +30,9 @@ def compare_table(comparison: Comparison, width: int, color: bool, *, all_rows: 
         color: Write ANSI colours.
         all_rows: Also those times and peaks that are the same, which are counted otherwise.
     """
-    from rich.console import Console
+    from tritonchaos.reporters.terminal_text import rendered
 
-    console = Console(
-        file=StringIO(),
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},
-    )
-    with console.capture() as capture:
-        for part in _parts(comparison, all_rows):
-            console.print(part)
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    return rendered(_parts(comparison, all_rows), width, color)
 
 
 def _parts(comparison: Comparison, all_rows: bool) -> Iterator[RenderableType]:

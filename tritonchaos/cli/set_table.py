@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -32,23 +31,9 @@ def set_table(done: SetRun, width: int, color: bool) -> str:
         width: Columns of the terminal.
         color: Write ANSI colours.
     """
-    from rich.console import Console
+    from tritonchaos.reporters.terminal_text import rendered
 
-    console = Console(
-        file=StringIO(),
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},
-    )
-    with console.capture() as capture:
-        for part in _parts(done):
-            console.print(part)
-    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+    return rendered(_parts(done), width, color)
 
 
 def _parts(done: SetRun) -> Iterator[RenderableType]:

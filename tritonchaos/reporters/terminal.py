@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import ClassVar, Final
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tritonchaos.observations import Arm
 from tritonchaos.plugins import REPORTERS
+from tritonchaos.reporters.terminal_text import rendered
 from tritonchaos.summary import FinishedRun, printable, variant_sentences, without_folders
 from tritonchaos.units import format_bytes
 from tritonchaos.verdict import Assessment, Finding
@@ -45,22 +45,7 @@ class Terminal:
             width: Columns of the terminal.
             color: Write ANSI colours.
         """
-        console = Console(
-            file=StringIO(),
-            width=width,
-            color_system="standard" if color else None,
-            force_terminal=color,
-            no_color=not color,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            legacy_windows=False,
-            _environ={},
-        )
-        with console.capture() as capture:
-            for part in _parts(run, width):
-                console.print(part)
-        return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+        return rendered(_parts(run, width), width, color)
 
 
 def _parts(run: FinishedRun, width: int) -> Iterator[RenderableType]:
