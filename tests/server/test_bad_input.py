@@ -472,6 +472,7 @@ check: [server_alive, expectations]
 """
 
 
+@pytest.mark.long  # test_remote_target.py has the same with a planted model, which is quicker
 def test_a_remote_that_dies_in_mid_run_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "server"
     folder.mkdir()
