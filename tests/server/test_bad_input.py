@@ -510,7 +510,7 @@ def processes_below(folder: Path) -> list[str]:
     return found
 
 
-def wait_until(condition, at_most_s: float = 30) -> bool:
+def wait_until(condition, at_most_s: float = 60) -> bool:
     end = time.monotonic() + at_most_s
     while not condition():
         if time.monotonic() > end:
