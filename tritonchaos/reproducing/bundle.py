@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tritonchaos import __version__
 from tritonchaos.errors import StoreError
+from tritonchaos.observations.server_log import ServerLog
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.assembling import assemble
 from tritonchaos.reproducing.issue import DIFFERENT, docker_line, image_sentence, issue_text, versions
@@ -142,10 +143,10 @@ def _contents(recorded: Recorded, finding: Finding, redactor: Redactor, wishes: 
     return dict(sorted(files.items()))
 
 
-def _shortened(log: bytes) -> bytes:
+def _shortened(log: ServerLog) -> bytes:
     """Keep the beginning and the end of a long log."""
     if len(log) <= _LOG_START_BYTES + _LOG_END_BYTES:
-        return log
+        return log[:]
     left_out = len(log) - _LOG_START_BYTES - _LOG_END_BYTES
     return b"%s\n... %d bytes are left out ...\n%s" % (log[:_LOG_START_BYTES], left_out, log[-_LOG_END_BYTES:])
 
