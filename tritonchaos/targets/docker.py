@@ -16,7 +16,7 @@ from tritonchaos.containers.container import Container, Ended, not_live
 from tritonchaos.containers.faults import Faults
 from tritonchaos.containers.finding import Found, describe, find, notes
 from tritonchaos.containers.libc import refuse_unloadable, why_not_loadable
-from tritonchaos.containers.outside import Outside, times_at_pids_limit
+from tritonchaos.containers.outside import Outside
 from tritonchaos.containers.relay import Relay, relay_program
 from tritonchaos.containers.spec import ContainerSpec, Mount, docker_run_line
 from tritonchaos.containers.stacks import take_stacks_beside
@@ -294,7 +294,7 @@ class DockerTarget:
         if self._container is None:
             return None if self._ended is None else self._ended.exit_code
         self._ended = self._container.ended()
-        if self._outside is not None and times_at_pids_limit(self._outside.cgroups):
+        if self._outside is not None and self._outside.pids_limit.times_reached():
             raise TargetError(
                 f"the container reached its limit of {self.pids_limit} processes and threads",
                 hint="give the target a higher pids_limit",
