@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tritonchaos.observations.events import Event, EventT
 from tritonchaos.observations.following import Follower, FollowerT, follow_all, of_kinds
 from tritonchaos.observations.replies import Arm, JsonValue
+from tritonchaos.observations.server_log import ServerLog
 
 FoundT = TypeVar("FoundT")
 
@@ -78,7 +79,7 @@ class History:
     Attributes:
         events: In the order in which they were recorded.
         samples: Metric -> (t_ns, value) pairs of the sampling thread, shape [samples, 2]; may be read lazily.
-        log: The bytes of server.log, or b"" where it is missing.
+        log: The bytes of server.log, read when they are asked for; b"" where it is missing.
         interrupted: The user ended the run, or it has no proper end (it was killed).
         scenario_text: The scenario as run, or "" where it is missing.
     """
@@ -86,7 +87,7 @@ class History:
     facts: RunFacts
     events: Sequence[Event]
     samples: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
-    log: bytes = b""
+    log: ServerLog = b""
     interrupted: bool = False
     scenario_text: str = ""
     _remembered: dict[str, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -118,6 +119,6 @@ class History:
         """Let followers walk over the events together, each under a key of its own."""
         follow_all(self.events, self._remembered, followers)
 
-    def log_lines(self, start: int = 0, end: int | None = None) -> list[str]:
+    def log_lines(self, start: int, end: int) -> list[str]:
         """Return the log lines between two byte offsets of server.log, undecodable bytes replaced."""
         return self.log[start:end].decode("utf-8", "replace").splitlines()

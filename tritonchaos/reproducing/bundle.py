@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from tritonchaos import __version__
 from tritonchaos.errors import StoreError
+from tritonchaos.observations.server_log import ServerLog
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.assembling import assemble
-from tritonchaos.reproducing.issue import docker_line, image_sentence, issue_text, versions
+from tritonchaos.reproducing.issue import DIFFERENT, docker_line, image_sentence, issue_text, versions
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes
 from tritonchaos.reproducing.observed import expected_sentence, observed_rows
 from tritonchaos.reproducing.program.server import CC_LINE
@@ -142,10 +143,10 @@ def _contents(recorded: Recorded, finding: Finding, redactor: Redactor, wishes: 
     return dict(sorted(files.items()))
 
 
-def _shortened(log: bytes) -> bytes:
+def _shortened(log: ServerLog) -> bytes:
     """Keep the beginning and the end of a long log."""
     if len(log) <= _LOG_START_BYTES + _LOG_END_BYTES:
-        return log
+        return log[:]
     left_out = len(log) - _LOG_START_BYTES - _LOG_END_BYTES
     return b"%s\n... %d bytes are left out ...\n%s" % (log[:_LOG_START_BYTES], left_out, log[-_LOG_END_BYTES:])
 
@@ -190,6 +191,9 @@ def _readme(recorded: Recorded, recipe: Mapping[str, Any], models: ModelFiles) -
     lines += ["- `REDACTED.md`: what was taken out", f"- `{MANIFEST}`: every file with its sha256"]
     if recipe["planted"]:
         lines += ["- `planted/`: C sources of the backend, which repro.py compiles with", "", f"      {CC_LINE}"]
+    if recipe["differences"]:
+        lines += ["", "The recorded run did otherwise:", ""]
+        lines += [*(f"- {line}" for line in recipe["differences"]), "", DIFFERENT]
     if models.stand_ins:
         lines += [
             "",

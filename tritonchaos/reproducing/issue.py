@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tritonchaos.reporters.markdown_text import code, fenced, plain, table
-from tritonchaos.reproducing.course import Part
+from tritonchaos.reproducing.course import Part, flat
 from tritonchaos.reproducing.model_files import ModelFiles
 from tritonchaos.reproducing.model_tensors import tensors_in_words
 from tritonchaos.reproducing.observed import expected_sentence, observed_rows
@@ -33,6 +33,10 @@ _FACTS: Final = frozenset(
         "kernel",
         "cpu_count",
     }
+)
+DIFFERENT: Final = (
+    "If nothing is reproduced, that difference may be why, so the program then says that it cannot tell (3) and never "
+    "that nothing is there."
 )
 _CODES: Final = "exit code 1: reproduced, 0: not reproduced, 3: cannot tell"
 
@@ -146,6 +150,10 @@ def _to_reproduce(recorded: Recorded, recipe: Mapping[str, Any], files: ModelFil
     yield "\n".join(_models(recorded, recipe, files))
     yield "What it does:"
     yield "\n".join(f"{number}. {line}" for number, line in enumerate(_steps(recipe), 1))
+    if recipe["differences"]:
+        yield "The recorded run did otherwise:"
+        yield "\n".join(f"- {plain(line)}" for line in recipe["differences"])
+        yield DIFFERENT
     yield from _configs(recipe, files)
 
 
@@ -170,7 +178,7 @@ def _steps(recipe: Mapping[str, Any]) -> Iterator[str]:
         steps = "; ".join(_step_in_words(step) for step in block["each"])
         count = "once" if block["cycles"] == 1 else f"{block['cycles']} times"
         times = f"{count} ({block['arm']} cycles): " if block["cycles"] else ""
-        tracks = recipe["beside"].get(block["phase"], []) if block["cycles"] else []
+        tracks = recipe["beside"].get(block["phase"], [])
         beside = "".join(f", while {_track_in_words(track)}" for track in tracks)
         yield f"{plain(block['phase'])}: {times}{steps}{beside}."
     yield "Stop tritonserver with SIGTERM."
@@ -178,7 +186,12 @@ def _steps(recipe: Mapping[str, Any]) -> Iterator[str]:
 
 def _track_in_words(track: Mapping[str, Any]) -> str:
     steps = "; ".join(_step_in_words(step) for step in track["each"])
-    return f"{track['workers']} clients do again and again: {steps}"
+    clients = "1 client does" if track["workers"] == 1 else f"{track['workers']} clients do"
+    rate = f" {track['rate']:g} times a second" if track["rate"] else " again and again"
+    start, stop = track["start"], track["stop"]
+    begins = f", from {code(str(start['step']))} of {plain(start['track'])} on" if start else ""
+    ends = f", for {stop['after_s']:g} s" if "after_s" in stop else f", {stop['times']} times" if stop else ""
+    return f"{clients}{rate}{begins}{ends}: {steps}"
 
 
 def _step_in_words(step: Mapping[str, Any]) -> str:
@@ -187,6 +200,8 @@ def _step_in_words(step: Mapping[str, Any]) -> str:
         return f"bring the files of {model} into the state {code(str(step['state']))}"
     if do == "wait":
         return f"wait {step['seconds']} s"
+    if do == "together":
+        return f"at the same time: {'; '.join(_step_in_words(one) for one in step['steps'])}"
     error = step.get("expect", {}).get("error")
     refused = f" (must be refused with {code(str(error))})" if error else ""
     if do == "unload":
@@ -203,10 +218,15 @@ def _configs(recipe: Mapping[str, Any], files: ModelFiles) -> Iterator[str]:
         first = _lines(texts.get(f"{start}/{model}/config.pbtxt", b""))
         yield f"config.pbtxt of {code(model)}:"
         yield fenced(first[:_CONFIG_LINES])
-        used = [s["state"] for b in recipe["blocks"] for s in b["each"] if s["do"] == "use" and s["model"] == model]
+        used = [s["state"] for s in _all_steps(recipe) if s["do"] == "use" and s["model"] == model]
         for state in dict.fromkeys(state for state in used if state != start):
             yield f"What {code(state)} changes in {code(model)}:"
             yield fenced(_changes(files, start, state, model) or ["nothing in files that are handed on"])
+
+
+def _all_steps(recipe: Mapping[str, Any]) -> list[dict[str, Any]]:
+    tracks = [track for one in recipe["beside"].values() for track in one]
+    return [step for each in (*recipe["blocks"], *tracks) for step in flat(each["each"])]
 
 
 def _changes(files: ModelFiles, start: str, state: str, model: str) -> list[str]:

@@ -19,6 +19,7 @@ from tritonchaos.store.compiled import EventReader
 from tritonchaos.store.interning import Interned
 from tritonchaos.store.lazy_events import LazyEvents
 from tritonchaos.store.locking import running_pid
+from tritonchaos.store.log_file import open_log
 from tritonchaos.store.packing import unsqueeze
 from tritonchaos.store.plain import from_plain
 from tritonchaos.store.samples import StoredSamples
@@ -57,7 +58,7 @@ def open_history(folder: Path, *, most_kept: int = _MOST_KEPT) -> History:
         facts=facts,
         events=events,
         samples=StoredSamples(blocks, interned),
-        log=_read_file(folder / run_layout.LOG),
+        log=open_log(folder / run_layout.LOG),
         interrupted=bool(meta.get(run_layout.KEY_END, {"interrupted": True})["interrupted"]),
         scenario_text=_read_file(folder / run_layout.SCENARIO).decode("utf-8", "replace"),
     )

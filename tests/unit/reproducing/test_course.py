@@ -18,7 +18,7 @@ WRONG, RIGHT = {"set": {"a": 1}}, {"set": {"a": 2}}
 
 
 def used(events: list[Event], *edits: Edit) -> list[str]:
-    parts = course(events, [*ADDED, *edits])
+    parts = course(events, [*ADDED, *edits]).parts
     return [step["state"] for part in parts for step in part.steps if step["do"] == "use"]
 
 
@@ -49,19 +49,19 @@ def test_steps_of_other_tracks_and_samples_are_left_out() -> None:
         make_step("sample", None),
         make_step("unload"),
     ]
-    assert [step["do"] for part in course(events, ADDED) for step in part.steps] == ["unload"]
+    assert [step["do"] for part in course(events, ADDED).parts for step in part.steps] == ["unload"]
 
 
 def test_a_start_between_cycles_is_a_restart_that_is_written_down() -> None:
     events = run().start().phase("p", CONTROL, HOST, [1]).events
     events += [ServerStarted(0, 2, 1, "", 1), *make_cycle({HOST: 1}, cycle=1, start=2)]
-    assert [part.steps[0]["do"] for part in course(events, ADDED)] == ["load", "restart_server"]
+    assert [part.steps[0]["do"] for part in course(events, ADDED).parts] == ["load", "restart_server"]
 
 
 def test_cycles_that_do_the_same_are_one_block_and_left_out_edits_are_made_up_for() -> None:
     events = run().phase("good", CONTROL, HOST, [1, 1, 1]).events
     events += [edit_step(**WRONG), *run().phase("wrong", TREATMENT, HOST, [1, 2], **failed_load()).events]
-    parts = course(events, [*ADDED, Edit("edit_config-ident", "ident", "0003")])
+    parts = course(events, [*ADDED, Edit("edit_config-ident", "ident", "0003")]).parts
     assert [(block["phase"], block["cycles"]) for block in blocks(parts)] == [("good", 3), ("wrong", 0), ("wrong", 2)]
     without_edit = [part for part in parts if part.cycle is not None]
     [_, made_up, last] = blocks(without_edit)
@@ -75,7 +75,7 @@ def test_a_phase_that_repeats_its_loads_is_done_at_its_highest_number() -> None:
         return [whole[0], *whole[1:3] * rounds, *whole[3:]]
 
     events = [event for number, rounds in enumerate((1, 1, 2, 4, 4)) for event in cycle(number, rounds)]
-    kept, rounds = most_loads(course(events, ADDED))
+    kept, rounds = most_loads(course(events, ADDED).parts)
     assert [part.cycle for part in kept] == [3, 4]
     assert rounds == 4
 
@@ -89,12 +89,12 @@ def test_a_phase_that_repeats_its_loads_is_done_at_its_highest_number() -> None:
     ],
 )
 def test_models_that_a_needed_one_names_are_needed_too(configs: dict[str, str], needed: set[str]) -> None:
-    parts = course([make_step()], ADDED)
+    parts = course([make_step()], ADDED).parts
     assert models_needed(parts, configs) == needed
 
 
 def expectation_of(step: Any) -> dict[str, Any]:
-    [part] = course([step], ADDED)
+    [part] = course([step], ADDED).parts
     return part.steps[0]["expect"]
 
 
