@@ -22,6 +22,7 @@ from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
 _LOG_LINES: Final = 10
+_NO_INDEX: Final = "an index that does not answer"  # in place of the state that a model is stuck in; see `unload`
 _NAME: Final = "hang"
 
 
@@ -60,7 +61,7 @@ class Calls:
         silent: Probes that the server answered in no way.
     """
 
-    kinds = (ServerStarted, StepFinished, TrafficSummary, Probe)
+    kinds = (ServerStarted, ServerExited, StepFinished, TrafficSummary, Probe)
 
     def __init__(self) -> None:
         self.asked = 0
@@ -68,7 +69,7 @@ class Calls:
         self.silent: list[Probe] = []
         self._hung_here = 0
 
-    def see(self, event: ServerStarted | StepFinished | TrafficSummary | Probe) -> None:
+    def see(self, event: ServerStarted | ServerExited | StepFinished | TrafficSummary | Probe) -> None:
         """Take the next event."""
         if isinstance(event, StepFinished):
             self.asked += event.reply is not None
@@ -80,8 +81,17 @@ class Calls:
                 self.silent.append(event)
         elif isinstance(event, TrafficSummary):
             self.asked += event.count
+        elif isinstance(event, ServerExited):
+            self._drop_silence_of_the_dead(event)
         else:
             self._hung_here = 0
+
+    def _drop_silence_of_the_dead(self, exited: ServerExited) -> None:
+        """A server that crashed right behind its answer has no index any more: `server_alive` tells that; no hang."""
+        last = self.hung[-1][2] if self._hung_here else None
+        if last is not None and last.position == exited.position and last.observed.get("stuck") == _NO_INDEX:
+            self.hung.pop()
+            self._hung_here -= 1
 
 
 def _findings(history: History, calls: Calls) -> Iterator[Finding]:
