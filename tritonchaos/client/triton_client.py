@@ -259,7 +259,7 @@ def parse_index(reply: Reply) -> tuple[ModelState, ...] | None:
             )
             for entry in entries
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):  # the last: nested without an end
         return None
 
 
@@ -316,6 +316,8 @@ def _connection(url: str) -> tuple[str, HttpConnection]:
         port = parts.port or 80
     except ValueError as error:  # a port beyond 65535, a bracket that does not close
         raise UsageError(f"found server URL {url!r}, expected http://HOST:PORT ({error})") from None
+    if parts.username is not None:
+        raise UsageError("found a user in the server URL, expected http://HOST:PORT: nobody is logged in as")
     if parts.scheme == "http+unix" and not parts.netloc and parts.path:
         return "", HttpConnection("localhost", 80, unix_path=unquote(parts.path))
     if parts.scheme != "http" or not parts.hostname:

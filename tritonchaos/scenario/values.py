@@ -18,6 +18,7 @@ _SET_BY_US: Final = {
     "model-repository": "a run has a model repository of its own, made from `models` or --model-repository",
     "model-control-mode": "`mode` of `server` sets it",
     "id": "by it a run knows its server",
+    "log-file": "what the server says goes into server.log of the run directory, which checks read",
 }
 _MODEL_NAME_LENGTH: Final = 200
 _NAME_LENGTH: Final = 100

@@ -319,7 +319,16 @@ def test_what_is_sent(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["127.0.0.1:8000", "https://host:8000", "http://", "http://host:99999", "http://host:x", "http://[::1"]
+    "url",
+    [
+        "127.0.0.1:8000",
+        "https://host:8000",
+        "http://",
+        "http://host:99999",
+        "http://host:x",
+        "http://[::1",
+        "http://a:b@host:1",
+    ],
 )
 def test_a_url_that_is_not_http_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="expected http://HOST:PORT"):
