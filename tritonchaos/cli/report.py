@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -30,7 +31,7 @@ Picture = Annotated[
 def report_command(run: RunFolder, report: Reports = None, picture: Picture = None, plugin: Plugins = None) -> None:
     """Write the reports of a run directory, or of a set, again and say where they are; needs no server."""
     from tritonchaos.plugins import load_plugins
-    from tritonchaos.running import judge_folder
+    from tritonchaos.running import report_folder
     from tritonchaos.running_sets import report_set
     from tritonchaos.store import is_set
 
@@ -41,5 +42,6 @@ def report_command(run: RunFolder, report: Reports = None, picture: Picture = No
 
         require_matplotlib()
         reports = (*reports, picture.value)
-    for path in report_set(run, reports) if is_set(run) else judge_folder(run, reports).written:
+    say = partial(typer.echo, err=True)
+    for path in report_set(run, reports) if is_set(run) else report_folder(run, reports, say=say).written:
         typer.echo(path)

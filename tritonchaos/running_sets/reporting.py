@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonchaos.errors import StoreError
 from tritonchaos.plugins import Reporter, ReportsSets, choose_reporters
-from tritonchaos.running import judge_folder
+from tritonchaos.running import report_folder
 from tritonchaos.store import read_set
 from tritonchaos.summary import FinishedEntry, FinishedSet
 
@@ -44,7 +44,7 @@ def report_set(folder: Path, reports: Sequence[str] = ()) -> list[Path]:
     for entry in document["runs"]:
         run = None
         if entry["folder"] and entry["verdict"] is not None:
-            done = judge_folder(folder / entry["folder"], reports, within_set=True)
+            done = report_folder(folder / entry["folder"], reports, within_set=True)
             run = done.finished
             written += done.written
         exit_code = entry["exit_code"] if run is None else run.exit_code
