@@ -140,7 +140,7 @@ def _contents(recorded: Recorded, finding: Finding, redactor: Redactor, wishes: 
     files |= _planted_sources() if recipe["planted"] else {}
     files["README.md"] = _readme(recorded, recipe, models).encode()
     files["REDACTED.md"] = _redacted(redactor, models, wishes).encode()
-    files[MANIFEST] = _json(_manifest(recorded, finding, files))
+    files[MANIFEST] = _json(_manifest(finding, files, recipe))
     return dict(sorted(files.items()))
 
 
@@ -219,7 +219,10 @@ def _redacted(redactor: Redactor, models: ModelFiles, wishes: Wishes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _manifest(recorded: Recorded, finding: Finding, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _manifest(finding: Finding, files: Mapping[str, bytes], recipe: Mapping[str, Any]) -> dict[str, Any]:
+    added = [f"models/{missing['path']}" for missing in recipe["missing"]]
+    added += [f"models/{order['state']}/{order['model']}/{order['file']}" for order in recipe["build"]]
+    added += ["planted/libtriton_planted.so"] if recipe["planted"] else []
     listed = {path: hashlib.sha256(body).hexdigest() for path, body in sorted(files.items()) if not path.endswith("/")}
     return {
         "schema": "tritonchaos.bundle",
@@ -228,6 +231,7 @@ def _manifest(recorded: Recorded, finding: Finding, files: Mapping[str, bytes]) 
         "program": PROGRAM,
         "finding": {"id": finding.id, "kind": finding.kind},
         "files": listed,
+        "may_be_added": sorted(added),
     }
 
 
