@@ -19,7 +19,8 @@ from tritonchaos.errors import StoreError
 from tritonchaos.observations.server_log import ServerLog
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.assembling import assemble
-from tritonchaos.reproducing.issue import DIFFERENT, docker_line, image_sentence, issue_text, versions
+from tritonchaos.reproducing.docker_run import docker_line, image_sentence
+from tritonchaos.reproducing.issue import DIFFERENT, issue_text, versions
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes
 from tritonchaos.reproducing.observed import expected_sentence, observed_rows
 from tritonchaos.reproducing.program.server import CC_LINE
@@ -165,7 +166,7 @@ def _head(recorded: Recorded, recipe: Mapping[str, Any]) -> str:
     lines = [
         f"Reproduces: {finding['kind']}: {finding['title']}",
         "",
-        f"    {docker_line(recorded, recorded.finished.history.facts.uses_gpu)}",
+        f"    {docker_line(recorded)}",
         "",
         image_sentence(recorded),
         "",
@@ -183,7 +184,7 @@ def _head(recorded: Recorded, recipe: Mapping[str, Any]) -> str:
 def _readme(recorded: Recorded, recipe: Mapping[str, Any], models: ModelFiles) -> str:
     lines = [f"# {recipe['finding']['kind']}: {recipe['finding']['title']}", ""]
     lines += [image_sentence(recorded), "", "```sh"]
-    lines += [docker_line(recorded, recorded.finished.history.facts.uses_gpu)]
+    lines += [docker_line(recorded)]
     lines += ["python3 repro.py --server /path/to/tritonserver    # without Docker", "python3 repro.py --clean-twin"]
     lines += ["```", "", "Exit code 1: reproduced, 0: not reproduced, 3: cannot tell.", ""]
     lines += ["- `repro.py`: one program, Python's standard library only", "- `models/`: the models in each state"]
