@@ -27,6 +27,20 @@ def faults_of(events) -> list[tuple[str, ...]]:
     return follower.of_cycles
 
 
+def test_a_follower_of_edits_goes_on_from_a_state() -> None:
+    first, second = FaultFollower(), FaultFollower()
+    for event in (edit("edit_config", set={"a": 1}), *make_cycle({HOST: 1})):
+        first.see(event)
+    assert first.made() == ("ident: a = 1",)
+    assert first.made() is None
+    second.resume(first.state())
+    for event in (*make_cycle({HOST: 1}), edit("restore"), *make_cycle({HOST: 1})):
+        first.see(event)
+        second.see(event)
+    assert second.state() == first.state()
+    assert second.of_cycles == [("ident: a = 1",), ()]
+
+
 def test_a_leak_is_drawn_through_the_middle_of_its_readings_with_its_interval() -> None:
     line = curve(leaking_run(treatment_cycles=5), HOST).line
     assert line is not None

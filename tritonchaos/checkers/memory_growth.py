@@ -207,8 +207,7 @@ def _remarks(watch: GrowthWatch, metric: str) -> list[str]:
 def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
     state, first = watch.series[metric].state, watch.first_treatment
     grows = format_bytes(state.bytes_per_cycle or 0.0)
-    control = watch.series[metric].values(Arm.CONTROL)
-    beside = f"control: {format_bytes(state.control_bytes_per_cycle)}" if control else "no control arm"
+    beside = _beside(watch, metric)
     phase = first.phase if first else ""
     return Finding(
         kind="leak",
@@ -224,6 +223,15 @@ def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
         footprint_bytes=_footprint(watch, metric, history) or None,
         ladder=reclaim.climb(history, metric, _grown(watch, metric)),
     )
+
+
+def _beside(watch: GrowthWatch, metric: str) -> str:
+    state = watch.series[metric].state
+    if not watch.series[metric].values(Arm.CONTROL):
+        return "no control arm"
+    # Pairs repeat their loads in both arms, a control block before them does not.
+    per = " per cycle of one load" if state.loads > 1 and state.e_value is None else ""
+    return f"control: {format_bytes(state.control_bytes_per_cycle)}{per}"
 
 
 def _footprint(watch: GrowthWatch, metric: str, history: History) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from tritonchaos.containers.engine import Engine, asking
+from tritonchaos.containers.output import copy_output
 from tritonchaos.containers.spec import ContainerSpec, engine_config
 from tritonchaos.errors import TargetError, TargetNotLive
 
@@ -142,7 +143,7 @@ class Container:
         api = self._another_api()
         with asking(f"attach to the container {self.spec.name}"):
             # Before the start, so that nothing is missed, whatever the engine's log driver keeps.
-            stream = api.attach(self.id, stdout=True, stderr=True, stream=True)
+            stream = api.attach_socket(self.id, params={"stdout": 1, "stderr": 1, "stream": 1})
         log = log_file.open("ab", buffering=0)
         self._follow(lambda: _copy(stream, log))
 
@@ -228,8 +229,7 @@ def remove_container(engine: Engine, container_id: str) -> None:
 
 def _copy(stream: Any, log: IO[bytes]) -> None:
     with log, contextlib.suppress(Exception):  # the engine went away: how the container is will say so
-        for part in stream:
-            log.write(part)
+        copy_output(stream, log)
 
 
 def _ended(state: Mapping[str, Any]) -> Ended:

@@ -45,12 +45,12 @@ def what_is_missing(trial: Trial) -> str:
 def _growing(trial: Trial) -> str:
     grown = trial.steps.total
     found = f"grew by {_amount(trial, grown)} in {len(trial.steps)} steps over {trial.cycles} treatment cycles"
-    if trial.rate and control_rate(trial) >= trial.rate.bytes_per_cycle / 2:
+    if trial.rate and control_rate(trial) >= trial.grown_per_reading / 2:
         control = f"the control arm grows too ({_amount(trial, control_rate(trial))} per cycle)"
         return f"{found}, but {control}; more control cycles before them, until 4 are flat, tell the arms apart"
     if allocator.may_explain(trial):
         return f"{found}; {_what_tells_it_from_the_allocator(trial, grown)}"
-    cycles = rules.cycles_needed(trial) - trial.cycles
+    cycles = rules.cycles_needed(trial) - trial.cycles_alike
     steps = rules.steps_needed(trial) - len(trial.steps)
     if cycles > 0 or steps > 0:
         return f"{found}; a leak needs {max(cycles, steps, 1)} more such cycles"
@@ -114,7 +114,8 @@ def _what_grew(trial: Trial) -> list[str]:
     ]
     end = trial.end
     first, second = (_amount(trial, trial.grown(end * part / 2, end * (part + 1) / 2)) for part in range(2))
-    return [*kept, f"The first half of these cycles grew by {first}, the second by {second}."]
+    what = "cycles" if trial.loads == 1 else "loads"
+    return [*kept, f"The first half of these {what} grew by {first}, the second by {second}."]
 
 
 def _why_it_is_no_warm_up(trial: Trial, state: GrowthState) -> list[str]:
@@ -130,14 +131,26 @@ def _why_it_is_no_warm_up(trial: Trial, state: GrowthState) -> list[str]:
             f"That is more than four times what the same cycles could use again ({unit}), so that no cache explains it."
         ]
     if trial.has_flat_control:
-        return [
+        control = _amount(trial, control_rate(trial))
+        flat = (
             f"The {trial.block} control cycles before had gone flat, so that what a server sets up once was there"
-            f" already; they grow by {_amount(trial, control_rate(trial))} per cycle."
+            f" already; they grow by {control} per cycle."
+        )
+        if trial.loads == 1:
+            return [flat]
+        return [
+            flat,
+            f"They were read after one load each, these at last after {trial.loads}, with {_per_reading(trial)} more in"
+            " use each time: that the control's loads do not grow likewise is not shown; `arms` would show it.",
         ]
     return [
         f"Warm-up, pools and caches stop growing; this did not stop or slow down in {trial.cycles} cycles. There was no"
         " flat control arm, so a pool that needs still longer to fill is not ruled out: a control block would do so."
     ]
+
+
+def _per_reading(trial: Trial) -> str:
+    return _amount(trial, trial.grown_per_reading)
 
 
 def _how_much(trial: Trial, state: GrowthState) -> list[str]:

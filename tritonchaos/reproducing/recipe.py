@@ -21,6 +21,7 @@ from tritonchaos.reproducing.tracks import tracks_beside, waits_for_numbers
 from tritonchaos.verdict import Finding
 
 FORMAT_VERSION: Final = 1
+_SIGNALS: Final = frozenset({"signal", "pause", "unpause"})
 # Values of these do what the defect may need and tell nothing of anybody.
 _HARMLESS: Final = (
     "LD_PRELOAD", "MALLOC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "TRITONCHAOS_PLANT", "TORCH_", "TF_", "ORT_", "LC_",
@@ -70,7 +71,7 @@ def make_recipe(
         "shown": _shown(claim, history.facts.uses_gpu),
         "planted": any(v.startswith("planted") and m in needed for m, v in history.facts.variants.items())
         or bool(files.stand_ins),
-        "twin": _twin(start, made, beside, files),
+        "twin": _twin(start, made, beside, files, claim),
         "build": files.build,
         "missing": files.missing,
         "empty_folders": files.empty_folders,
@@ -182,14 +183,20 @@ def _twin(
     made: Sequence[Mapping[str, Any]],
     beside: Mapping[str, Sequence[Mapping[str, Any]]],
     files: ModelFiles,
+    claim: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """How the run is done without the defect's cause: without plants, else without the edits."""
-    if files.twins:
-        return {"states": files.twins, "loads_succeed": False}
+    """How the run is done without the defect's cause: without plants, else without edits, else without signals."""
     uses = _with_state(made, beside)
     edited = {step["state"]: start[step["model"]] for step in uses if step["state"] != start.get(step["model"])}
-    sent = any("config" in step for step in uses)
-    return {"states": edited, "loads_succeed": True} if edited or sent else {}
+    is_edited = bool(edited) or any("config" in step for step in uses)
+    # What keeps a server from stopping may be either, so both are taken away.
+    if files.twins and not (is_edited and claim["by"] == "will_not_stop"):
+        return {"states": files.twins, "loads_succeed": False, "without": []}
+    if is_edited:
+        states = {state: files.twins.get(first, first) for state, first in edited.items()}
+        return {"states": {**files.twins, **states}, "loads_succeed": True, "without": []}
+    signals = {step["do"] for block in made for step in flat(block["each"])} & _SIGNALS
+    return {"states": {}, "loads_succeed": False, "without": sorted(signals)} if signals else {}
 
 
 # --- the server ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ class FaultFollower:
     _in_force: dict[str, list[str]] = field(default_factory=dict)
     _now: tuple[str, ...] = ()
     _in_cycle: tuple[str, ...] = ()
+    _made: tuple[str, ...] | None = None
 
     @property
     def in_cycle(self) -> tuple[str, ...]:
@@ -38,7 +39,22 @@ class FaultFollower:
         elif isinstance(event, StepFinished):
             self._see_step(event)
         elif isinstance(event, CycleFinished):
+            self._made = self._in_cycle
             self.of_cycles.append(self._in_cycle)
+
+    def state(self) -> Hashable:
+        """Return all that decides what the next event does."""
+        return tuple((model, tuple(edits)) for model, edits in self._in_force.items()), self._now, self._in_cycle
+
+    def resume(self, state: Any) -> None:
+        """Go on from a state, as if what led to it had been seen; `of_cycles` stays as it is."""
+        in_force, self._now, self._in_cycle = state
+        self._in_force = {model: list(edits) for model, edits in in_force}
+
+    def made(self) -> tuple[str, ...] | None:
+        """Return the edits of the last cycle that was finished since this was asked before; None if none was."""
+        made, self._made = self._made, None
+        return made
 
     def _see_step(self, step: StepFinished) -> None:
         model = step.spec.model
