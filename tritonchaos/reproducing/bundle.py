@@ -94,7 +94,8 @@ def _refuse_existing(out: Path, archive: Path) -> None:
 def _redactor(recorded: Recorded) -> Redactor:
     history = recorded.finished.history
     known = frozenset(value for name, value in history.facts.target.items() if "version" in name)
-    redactor = Redactor(values=secret_values(recorded), versions=known)
+    models = frozenset(edit.model for edit in recorded.edits)
+    redactor = Redactor(values=secret_values(recorded), versions=known, names=models)
     redactor.learn(_texts(recorded))
     return redactor
 

@@ -55,6 +55,7 @@ def make_recipe(
     beside = {phase: finished_tracks(recorded, one, needed) for phase, one in tracks.items() if one}
     check_compared(claim, made, beside)
     files = gather(recorded, _used_states(start, made, beside), redactor, wishes)
+    notes += files.differences()
     recipe = {
         "finding": _told(finding),
         "claim": claim,

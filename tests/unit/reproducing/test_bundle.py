@@ -172,6 +172,13 @@ def test_weights_of_own_models_stay_out_unless_wanted(tmp_path: Path) -> None:
     whole = write_bundle(tmp_path / "run", tmp_path / "whole", BundleOptions(include_weights=True)).folder
     assert (whole / "models" / state / "ident" / "1" / "model.onnx").read_bytes() == weights
     assert recipe_of(whole)["missing"] == []
+    assert recipe_of(whole)["differences"] == []
+
+
+def test_a_text_that_something_is_taken_out_of_is_another_model(tmp_path: Path) -> None:
+    model = {"config.pbtxt": CONFIG.encode(), "1/model.py": b"HOST = 'db7.acme.internal'\n"}
+    folder = bundle(tmp_path, leaking_events(), scenario=OWN_SCENARIO, model=model, variant="own")
+    assert recipe_of(folder)["differences"] == ["ident/1/model.py had texts that are taken out here"]
 
 
 def test_a_stand_in_has_the_same_inputs_and_outputs(tmp_path: Path) -> None:
@@ -183,6 +190,7 @@ def test_a_stand_in_has_the_same_inputs_and_outputs(tmp_path: Path) -> None:
     served = json.loads((model / "1" / "engine.json").read_text())
     assert served["outputs"] == [{"name": "OUTPUT", "datatype": "FP32", "dims": [16], "copies": "INPUT"}]
     config = (model / "config.pbtxt").read_text()
+    assert recipe["differences"] == ["ident was served; here a stand-in is, with the same inputs and outputs"]
     assert 'backend: "planted"' in config
     assert "onnx" not in config
     assert recipe["planted"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tritonchaos.reproducing.program.judging import judge
+from tritonchaos.reproducing.program.judging import comparable, judge
 from tritonchaos.reproducing.program.sizes import CANNOT_TELL, NOT_REPRODUCED, REPRODUCED
 from tritonchaos.units import KIB, MIB
 
@@ -261,3 +261,16 @@ def test_a_model_that_several_steps_touched_is_asked_for_once() -> None:
     claim = {"by": "inconsistent", "step": "load m", "phase": "p", "said": [True, False, True, True]}
     torn = {"index": False, "ready": 200, "metadata": 200}
     assert judge(claim, run(steps=[step(group_probe=torn)]))[0] == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("recorded", "seen"),
+    [
+        ("failed to stat <path>/model.plan: 3", "failed to stat /tmp/repro-x/ident/1/model.plan: 17"),
+        ("cannot open <path>, gave up", "cannot open /tmp/repro-x/libs, gave up"),
+        ("cannot open <home>/ident", "cannot open /tmp/repro-x/ident"),
+    ],
+)
+def test_texts_are_the_same_wherever_their_files_lie(recorded: str, seen: str) -> None:
+    assert comparable(recorded) == comparable(seen)
+    assert comparable(recorded) != comparable(seen.replace("cannot", "could not").replace("model.plan", "other.plan"))
