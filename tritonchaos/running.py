@@ -200,19 +200,36 @@ def judge_folder(folder: Path, reports: Sequence[str] = (), *, within_set: bool 
 
 
 def report_folder(
-    folder: Path, reports: Sequence[str] = (), *, within_set: bool = False, say: Callable[[str], None] | None = None
+    folder: Path,
+    reports: Sequence[str] = (),
+    *,
+    within_set: bool = False,
+    say: Callable[[str], None] | None = None,
+    doing: Callable[[str], None] | None = None,
 ) -> Run:
     """Write the reports of a run directory, by its kept verdict if that counts; else as `judge_folder`.
 
     Args:
         say: Takes why the kept verdict does not count.
+        doing: Takes what is being done, for those who wait.
     """
     reporters = choose_reporters(reports, within_set=within_set)
-    return _report(folder, judge_again_unless_kept(folder, say), reporters)
+    if doing is not None:
+        doing(f"reading {folder}")
+    return _report(folder, judge_again_unless_kept(folder, say), reporters, doing)
 
 
-def _report(folder: Path, finished: FinishedRun, reporters: Sequence[Reporter]) -> Run:
-    written = [path for reporter in reporters for path in _render(reporter, finished, folder)]
+def _report(
+    folder: Path,
+    finished: FinishedRun,
+    reporters: Sequence[Reporter],
+    doing: Callable[[str], None] | None = None,
+) -> Run:
+    written: list[Path] = []
+    for reporter in reporters:
+        if doing is not None:
+            doing(f"writing the report {reporter.name} of {folder}")
+        written += _render(reporter, finished, folder)
     return Run(folder, finished, tuple(written))
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from tests.docker.conftest import cpu_image, engine, engine_url  # noqa: F401  (fixtures)
 from tests.docker.engine_state import unchanged
-from tests.gpu.test_planted_gpu import SCENARIO
+from tests.gpu.test_planted_gpu import SCENARIO, UNTIL_FLAT, UNTIL_VERDICT
 from tests.server.cli import Called, run_scenario, tritonchaos
 from tritonchaos.containers.gpu_access import Machine
 from tritonchaos.nvml import Gpu, Nvml, open_nvml
@@ -85,8 +85,8 @@ def description(gpu: Gpu) -> dict[str, object]:
     return {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": devices}
 
 
-def run_in_container(folder: Path, image: str, way: str, plant: str, failed: str = "40") -> Called:
-    text = SCENARIO.format(plant=plant, good="{at_least: 8, at_most: 30, until: flat}", failed=failed, amplify="false")
+def run_in_container(folder: Path, image: str, way: str, plant: str) -> Called:
+    text = SCENARIO.format(plant=plant, good=UNTIL_FLAT, failed=UNTIL_VERDICT, amplify="false")
     target = f'docker: {{image: "{image}", network: none, gpus: [0], gpu_access: {way}}}'
     return run_scenario(text.replace("local: {}", target), folder)
 

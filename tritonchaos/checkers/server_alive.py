@@ -20,6 +20,7 @@ from tritonchaos.observations import (
 )
 from tritonchaos.observations.server_log import line_starts, lines_from
 from tritonchaos.plugins import CHECKERS
+from tritonchaos.steps_seen import has_undocumented, steps_at
 from tritonchaos.units import format_seconds
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
@@ -111,7 +112,7 @@ def _why(history: History, position: Position | None) -> str:
 
 def _step_at(history: History, position: Position | None) -> StepFinished | None:
     """Return the step in flight: the last one recorded at a position."""
-    found = [step for step in history.of(StepFinished) if step.position == position]
+    found = list(steps_at(history, position))
     return found[-1] if found else None
 
 
@@ -176,7 +177,7 @@ def _crash_while_stopping(history: History, stop: ServerStopped) -> Finding:
         checker=_NAME,
         title=f"tritonserver {_ended(stop.exit_code)} while it was stopping",
         evidence=_crash_evidence(history, None),
-        undocumented=_is_undocumented(history),
+        undocumented=has_undocumented(history),
     )
 
 
@@ -189,12 +190,8 @@ def _survived(history: History) -> Iterator[Finding]:
             checker=_NAME,
             title=f"tritonserver printed {name} and went on",
             evidence=stack,
-            undocumented=_is_undocumented(history),
+            undocumented=has_undocumented(history),
         )
-
-
-def _is_undocumented(history: History) -> bool:
-    return any(step.spec.undocumented for step in history.of(StepFinished))
 
 
 # --- stops ---------------------------------------------------------------------------------------
@@ -213,5 +210,5 @@ def _refused_stops(history: History) -> Iterator[Finding]:
             checker=_NAME,
             title=f"tritonserver did not stop: {how}",
             evidence=(took, f"exit code {code}", *(kept[0].lines[-_STACK_LINES:] if kept else ())),
-            undocumented=_is_undocumented(history),
+            undocumented=has_undocumented(history),
         )

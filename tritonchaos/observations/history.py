@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tritonchaos.observations.events import Event, EventT
-from tritonchaos.observations.following import Follower, FollowerT, follow_all, of_kinds
+from tritonchaos.observations.following import Follower, FollowerT, of_kinds
 from tritonchaos.observations.replies import Arm, JsonValue
 from tritonchaos.observations.server_log import ServerLog
+from tritonchaos.observations.skimming import HasStretches, Made, Stretches, follow_all, made_by
 
 FoundT = TypeVar("FoundT")
 
@@ -118,6 +119,16 @@ class History:
     def follow_all(self, followers: Mapping[str, Callable[[], Follower]]) -> None:
         """Let followers walk over the events together, each under a key of its own."""
         follow_all(self.events, self._remembered, followers)
+
+    @property
+    def stretches(self) -> Stretches | None:
+        """Which cycles are alike; None where nobody knows."""
+        return self.events.stretches if isinstance(self.events, HasStretches) else None
+
+    def made(self, key: str) -> Made | None:
+        """Return what a follower made of each stretch; None where it walked over all events, or has not yet."""
+        found: Made | None = self._remembered.get(made_by(key))
+        return found
 
     def log_lines(self, start: int, end: int) -> list[str]:
         """Return the log lines between two byte offsets of server.log, undecodable bytes replaced."""

@@ -13,6 +13,7 @@ from tritonchaos.reproducing.claims import claim_of
 from tritonchaos.reproducing.completing import config_text, finished_block, finished_tracks, sends_files
 from tritonchaos.reproducing.course import Part, course, flat
 from tritonchaos.reproducing.differences import DONE, as_done, label_of
+from tritonchaos.reproducing.docker_run import container_differences
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes, gather
 from tritonchaos.reproducing.recorded import Recorded
 from tritonchaos.reproducing.shrinking import blocks, models_needed, most_loads, shrink
@@ -21,6 +22,7 @@ from tritonchaos.reproducing.tracks import tracks_beside, waits_for_numbers
 from tritonchaos.verdict import Finding
 
 FORMAT_VERSION: Final = 1
+_SIGNALS: Final = frozenset({"signal", "pause", "unpause"})
 # Values of these do what the defect may need and tell nothing of anybody.
 _HARMLESS: Final = (
     "LD_PRELOAD", "MALLOC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "TRITONCHAOS_PLANT", "TORCH_", "TF_", "ORT_", "LC_",
@@ -43,7 +45,7 @@ def make_recipe(
     scenario = recorded.schedule()
     told = course(history.events, recorded.edits, Groups(scenario), numbered=waits_for_numbers(scenario))
     claim = _per_cycle(claim_of(finding, history), finding, told.parts)
-    notes: list[str] = []
+    notes = container_differences(recorded)
     parts = _possible(shrink(told.parts, finding, claim, history), finding, claim, notes)
     configs = {m: config_text(recorded, s, m) for m, s in parts[0].before.items()}
     tracks = {phase: tracks_beside(scenario, phase, told, notes) for phase in {part.phase: 0 for part in parts}}
@@ -54,6 +56,7 @@ def make_recipe(
     beside = {phase: finished_tracks(recorded, one, needed) for phase, one in tracks.items() if one}
     check_compared(claim, made, beside)
     files = gather(recorded, _used_states(start, made, beside), redactor, wishes)
+    notes += files.differences()
     recipe = {
         "finding": _told(finding),
         "claim": claim,
@@ -70,7 +73,7 @@ def make_recipe(
         "shown": _shown(claim, history.facts.uses_gpu),
         "planted": any(v.startswith("planted") and m in needed for m, v in history.facts.variants.items())
         or bool(files.stand_ins),
-        "twin": _twin(start, made, beside, files),
+        "twin": _twin(start, made, beside, files, claim),
         "build": files.build,
         "missing": files.missing,
         "empty_folders": files.empty_folders,
@@ -182,14 +185,20 @@ def _twin(
     made: Sequence[Mapping[str, Any]],
     beside: Mapping[str, Sequence[Mapping[str, Any]]],
     files: ModelFiles,
+    claim: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """How the run is done without the defect's cause: without plants, else without the edits."""
-    if files.twins:
-        return {"states": files.twins, "loads_succeed": False}
+    """How the run is done without the defect's cause: without plants, else without edits, else without signals."""
     uses = _with_state(made, beside)
     edited = {step["state"]: start[step["model"]] for step in uses if step["state"] != start.get(step["model"])}
-    sent = any("config" in step for step in uses)
-    return {"states": edited, "loads_succeed": True} if edited or sent else {}
+    is_edited = bool(edited) or any("config" in step for step in uses)
+    # What keeps a server from stopping may be either, so both are taken away.
+    if files.twins and not (is_edited and claim["by"] == "will_not_stop"):
+        return {"states": files.twins, "loads_succeed": False, "without": []}
+    if is_edited:
+        states = {state: files.twins.get(first, first) for state, first in edited.items()}
+        return {"states": {**files.twins, **states}, "loads_succeed": True, "without": []}
+    signals = {step["do"] for block in made for step in flat(block["each"])} & _SIGNALS
+    return {"states": {}, "loads_succeed": False, "without": sorted(signals)} if signals else {}
 
 
 # --- the server ----------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tritonchaos.observations import (
     Arm,
     CycleStarted,
     History,
+    NoAnswer,
     Position,
     ServerStarted,
     ServerStopped,
@@ -53,7 +54,11 @@ def _choose(parts: Sequence[Part], finding: Finding, claim: Mapping[str, Any], h
         return _timed(parts, claim)
     if claim["by"] in ("will_not_stop", "left") or finding.position is None:
         first = _start_of_bad_stop(history)
-        return list(_cut([part for part in parts if part.start_number == first], _OTHER_CYCLES))
+        same_start = [part for part in parts if part.start_number == first]
+        if claim["by"] == "will_not_stop" and (hung := _first_hang(same_start)) is not None:
+            here = [part for part in same_start if part.phase == hung.phase]
+            return [*_lead_up(same_start, hung, 1), *_up_to(here, hung)]
+        return list(_cut(same_start, _OTHER_CYCLES))
     position = main_position(history, finding.position)
     here = [part for part in parts if part.phase == position.phase]
     before = _lead_up(parts, position, _CONTROL_CYCLES if claim["by"] == "growth" else 1)
@@ -62,7 +67,7 @@ def _choose(parts: Sequence[Part], finding: Finding, claim: Mapping[str, Any], h
         here = most_loads(here)[0] if claim.get("rounds_per_cycle", 1) > 1 else here
         after = _control_after(parts, position) if claim["arm"] == "treatment" else []
         return [*before, *_cut_arms(here, wanted), *after]
-    return [*before, *_until(here, position)]
+    return [*before, *_until(here, position, may_be_cut=claim["by"] in ("no_answer", "crash"))]
 
 
 def main_position(history: History, position: Position) -> Position:
@@ -108,6 +113,15 @@ def most_loads(parts: Sequence[Part]) -> tuple[list[Part], int]:
     first, most = next(iter(loads.values())), max(loads.values())
     kept = [part for part in parts if part.cycle is None or loads.get(id(part)) == most]
     return kept, max(1, most // max(1, first))
+
+
+def _first_hang(parts: Sequence[Part]) -> Position | None:
+    """Where a call got no answer, or left its model on the way: its thread keeps the server from stopping."""
+    for step in (step for part in parts for step in part.finished):
+        is_late = isinstance(step.reply, NoAnswer) and step.reply.reason.startswith("deadline")
+        if is_late or "stuck" in step.observed:
+            return step.position
+    return None
 
 
 def _start_of_bad_stop(history: History) -> int:
@@ -161,17 +175,26 @@ def _cut_arms(parts: Sequence[Part], cycles: int) -> list[Part]:
     return kept
 
 
-def _until(parts: Sequence[Part], position: Position) -> list[Part]:
-    """Keep a phase up to the cycle of the finding; that one again, as what happens by chance may need more tries."""
+def _until(parts: Sequence[Part], position: Position, *, may_be_cut: bool) -> list[Part]:
+    """Keep a phase up to the cycle of the finding; that one again, as what happens by chance may need more tries.
+
+    Args:
+        may_be_cut: Its last cycle may have ended in the middle.
+    """
+    kept = _up_to(parts, position)
+    if position.cycle is None:
+        return kept
+    last = _to_its_end(kept) if may_be_cut else kept[-1]
+    return [*kept[:-1], *[last] * (1 + (_TRIES - 1) * max(1, position.cycle + 1))]
+
+
+def _up_to(parts: Sequence[Part], position: Position) -> list[Part]:
     kept = []
     for part in parts:
         kept.append(part)
         if part.cycle == position.cycle:
             break
-    if position.cycle is None:
-        return kept
-    last = _to_its_end(kept)
-    return [*kept[:-1], *[last] * (1 + (_TRIES - 1) * max(1, position.cycle + 1))]
+    return kept
 
 
 def _to_its_end(parts: Sequence[Part]) -> Part:
@@ -180,7 +203,7 @@ def _to_its_end(parts: Sequence[Part]) -> Part:
     length = len(last.steps)
     for part in reversed(parts[:-1]):
         is_like = part.cycle is not None and part.arm == last.arm and part.steps[:length] == last.steps
-        if is_like and len(part.steps) > length:
+        if is_like:
             return replace(last, steps=part.steps)
     steps = list(flat(last.steps))
     unloaded = {step["model"] for step in steps if step["do"] == "unload"}

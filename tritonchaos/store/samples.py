@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tritonchaos.errors import StoreError
 from tritonchaos.observations.sample_series import SampleSeries
 from tritonchaos.store.interning import Interned, Interner
-from tritonchaos.store.packing import Cursor, squeeze, unsqueeze, write_count, write_series
-from tritonchaos.store.unpacking import unpack_all_series
+from tritonchaos.store.packing import squeeze, unsqueeze, write_count, write_series
+from tritonchaos.store.unpacking import count_at, series_at, unpack_all_series
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _BLOCK_NS: Final = 1_000_000_000
 # A block that is older than this many others is not kept open; what comes late makes another block.
@@ -109,8 +112,8 @@ class _Stretch:
         self._lengths = array("I")
         self._packed = {metric: bytearray() for metric in metrics}
 
-    def append(self, times_ns: Sequence[int], packed: Mapping[str, bytes]) -> None:
-        self._times_ns.extend(times_ns)
+    def append(self, times_ns: NDArray[Any], packed: Mapping[str, bytes]) -> None:
+        self._times_ns.frombytes(times_ns.tobytes())
         self._lengths.append(len(times_ns))
         for metric, values in packed.items():
             self._packed[metric] += values
@@ -124,10 +127,10 @@ def _stretches(blocks: Iterable[bytes], interned: Interned) -> dict[str, list[_S
     stretches: dict[tuple[str, ...], _Stretch] = {}
     of_metrics: dict[str, list[_Stretch]] = {}
     for block in blocks:
-        packed = Cursor(unsqueeze(block))
-        while not packed.is_at_end:
-            times_ns = packed.series()
-            values = {interned.text(packed.count()): packed.take(packed.count()) for _ in range(packed.count())}
+        packed, at = unsqueeze(block), 0
+        while at < len(packed):
+            times_ns, at = series_at(packed, at)
+            values, at = _packed_values(packed, at, interned)
             metrics = tuple(values)
             if metrics not in stretches:
                 stretches[metrics] = _Stretch(metrics)
@@ -135,6 +138,20 @@ def _stretches(blocks: Iterable[bytes], interned: Interned) -> dict[str, list[_S
                     of_metrics.setdefault(metric, []).append(stretches[metrics])
             stretches[metrics].append(times_ns, values)
     return of_metrics
+
+
+def _packed_values(packed: bytes, at: int, interned: Interned) -> tuple[dict[str, bytes], int]:
+    """Read metric -> packed values at a byte; return them and the byte after them."""
+    values = {}
+    count, at = count_at(packed, at)
+    for _ in range(count):
+        name, at = count_at(packed, at)
+        size, at = count_at(packed, at)
+        if at + size > len(packed):
+            raise IndexError(f"{size} bytes announced, {len(packed) - at} left")
+        values[interned.text(name)] = packed[at : at + size]
+        at += size
+    return values, at
 
 
 def _in_order(parts: Sequence[SampleSeries]) -> SampleSeries:

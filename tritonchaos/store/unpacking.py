@@ -47,6 +47,39 @@ def unpack_all_series(packed: bytes, lengths: Sequence[int]) -> Sequence[int]:
     return array("q", (sums - before).astype(numpy.int64).tobytes())
 
 
+def series_at(packed: bytes, at: int) -> tuple[NDArray[Any], int]:
+    """Unpack the series that begins at a byte; return its numbers and the byte after it.
+
+    Raises:
+        IndexError: The bytes end too early.
+        OverflowError: A number needs more than 64 bits.
+    """
+    import numpy
+
+    length, at = count_at(packed, at)
+    piece = numpy.frombuffer(packed, numpy.uint8, min(len(packed) - at, length * (_MOST_BYTES + 1)), at)
+    ends = numpy.flatnonzero(piece < 0x80)[:length]
+    if len(ends) < length:
+        raise IndexError(f"{length} numbers announced, {len(ends)} left")
+    size = int(ends[-1]) + 1 if length else 0
+    coded = _counts(piece[:size])
+    if coded is None:
+        raise OverflowError("a stamp does not fit into 64 bits")
+    return numpy.cumsum((coded >> 1) ^ -(coded & 1)), at + size
+
+
+def count_at(packed: bytes, at: int) -> tuple[int, int]:
+    """Read what `write_count` wrote at a byte; return it and the byte after it."""
+    number = shift = 0
+    while True:
+        byte = packed[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+        shift += 7
+
+
 def _counts(coded: NDArray[Any]) -> NDArray[Any] | None:
     """Read what `write_count` wrote, shape [numbers]; None if one takes more than 9 bytes."""
     import numpy

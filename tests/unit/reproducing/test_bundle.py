@@ -22,6 +22,7 @@ from tritonchaos.reproducing.model_files import build_sources
 from tritonchaos.reproducing.program.building import build_models
 from tritonchaos.reproducing.program.server import CannotTell
 from tritonchaos.reproducing.unpacking import opened
+from tritonchaos.units import MIB
 
 load_plugins()
 TOKEN = "ghp_" + "a1B2" * 9
@@ -172,6 +173,13 @@ def test_weights_of_own_models_stay_out_unless_wanted(tmp_path: Path) -> None:
     whole = write_bundle(tmp_path / "run", tmp_path / "whole", BundleOptions(include_weights=True)).folder
     assert (whole / "models" / state / "ident" / "1" / "model.onnx").read_bytes() == weights
     assert recipe_of(whole)["missing"] == []
+    assert recipe_of(whole)["differences"] == []
+
+
+def test_a_text_that_something_is_taken_out_of_is_another_model(tmp_path: Path) -> None:
+    model = {"config.pbtxt": CONFIG.encode(), "1/model.py": b"HOST = 'db7.acme.internal'\n"}
+    folder = bundle(tmp_path, leaking_events(), scenario=OWN_SCENARIO, model=model, variant="own")
+    assert recipe_of(folder)["differences"] == ["ident/1/model.py had texts that are taken out here"]
 
 
 def test_a_stand_in_has_the_same_inputs_and_outputs(tmp_path: Path) -> None:
@@ -183,6 +191,7 @@ def test_a_stand_in_has_the_same_inputs_and_outputs(tmp_path: Path) -> None:
     served = json.loads((model / "1" / "engine.json").read_text())
     assert served["outputs"] == [{"name": "OUTPUT", "datatype": "FP32", "dims": [16], "copies": "INPUT"}]
     config = (model / "config.pbtxt").read_text()
+    assert recipe["differences"] == ["ident was served; here a stand-in is, with the same inputs and outputs"]
     assert 'backend: "planted"' in config
     assert "onnx" not in config
     assert recipe["planted"]
@@ -331,6 +340,17 @@ def test_what_is_done_otherwise_is_told(tmp_path: Path, track: str, told: str) -
         text = " ".join((folder / name).read_text().replace("\\", "").split())
         assert f"did otherwise: - {told}" in text
         assert "cannot tell (3)" in text
+
+
+def test_the_limits_of_the_container_are_in_its_line(tmp_path: Path) -> None:
+    target = "target: [{docker: {image: a, shm_size: 64MiB, memory: 2GiB, init: false}}]"
+    scenario = TEMPLATE_SCENARIO.replace("target: [{local: {}}]", target)
+    facts = {"target": "docker", "image": "a:1", "image_digest": "sha256:" + "0" * 64}
+    folder = bundle(tmp_path, leaking_events(), scenario=scenario, target=facts)
+    [line, *_] = [line for line in (folder / "repro.py").read_text().splitlines() if "docker run" in line]
+    assert f"--shm-size {64 * MIB} --memory {2048 * MIB} --user" in line
+    assert "a:1@sha256:000" in line
+    assert "process 1 of its container" in recipe_of(folder)["differences"][0]
 
 
 # --- repro.sh ------------------------------------------------------------------------------------

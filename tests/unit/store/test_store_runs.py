@@ -270,7 +270,7 @@ def change(run: Path, statement: str) -> None:
 
 def test_a_newer_format_is_refused(run):
     change(run, "UPDATE meta SET value = '3' WHERE key = 'format_version'")
-    with pytest.raises(StoreError, match="newer tritonchaos; found format 3, this one reads up to 1"):
+    with pytest.raises(StoreError, match="newer tritonchaos; found format 3, this one reads up to 2"):
         open_history(run)
 
 

@@ -218,6 +218,12 @@ def place_of(seen: dict[str, Any]) -> str:
 
 
 def comparable(text: str) -> str:
-    """A text without what differs from machine to machine: numbers, and the folders of files."""
-    text = re.sub(r"(?:<path>|<home>)?(?:/[^\s/'\"]+)*/(?=[^\s/'\"]+)", "", text)
-    return re.sub(r"\d+(\.\d+)?", "#", text)
+    """A text without what differs from machine to machine: numbers, and folders, of which a bundle names few."""
+    text = re.sub(r"(?:<path>|<home>)?(?:/[^\s/'\"]+)*/([^\s/'\",:;()]+)", last_of_path, text)
+    return re.sub(r"\d+(\.\d+)?", "#", text.replace("<path>", "").replace("<home>", ""))
+
+
+def last_of_path(match: Any) -> str:
+    """The name of a file; of a folder nothing."""
+    name: str = match.group(1)
+    return name if "." in name else ""

@@ -125,14 +125,15 @@ def print_cycle(cycle: dict[str, Any], shown: list[str], steps: list[dict[str, A
 
 
 def clean_twin(recipe: dict[str, Any]) -> dict[str, Any]:
-    """The same run without the defect's cause: plants taken out; else no edit made and no file sent, so all is well."""
+    """The same run without the defect's cause: plants taken out; else no edit made and no file or signal sent."""
     if not recipe["twin"]:
-        raise CannotTell("this finding has no clean twin: nothing was planted, edited or sent along")
+        raise CannotTell("this finding has no clean twin: nothing was planted, edited, sent along or signalled")
     twin: dict[str, Any] = json.loads(json.dumps(recipe))
     twin["server"]["env"].pop("TRITONCHAOS_PLANT", None)
     states = recipe["twin"]["states"]
     twin["differences"] = []
     for block in twin["blocks"] + [track for tracks in twin["beside"].values() for track in tracks]:
+        block["each"] = [step for step in block["each"] if step["do"] not in recipe["twin"]["without"]]
         for step in [one for each in block["each"] for one in each.get("steps", [each])]:
             if step.get("state") in states:
                 step["state"] = states[step["state"]]
