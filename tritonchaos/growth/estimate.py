@@ -52,9 +52,19 @@ class Steps:
 
     @cached_property
     def are_irregular(self) -> bool:
-        """Say whether the steps come at times that no fixed period explains."""
-        gaps = self.gaps[1:] if self.starts_late else self.gaps
-        return len(gaps) > 1 and deviation(gaps) > IRREGULAR * sum(gaps) / len(gaps)
+        """Say whether the steps come at times that no fixed period explains.
+
+        Where the period is no whole number of cycles, gaps differ by one. The time before the first step is a part of a
+        period, unless it is longer than all others.
+        """
+        gaps = self.gaps[1:] if self.starts_late or self._begins_within_a_period else self.gaps
+        if len(gaps) < 2 or max(gaps) - min(gaps) <= 1:
+            return False
+        return deviation(gaps) > IRREGULAR * sum(gaps) / len(gaps)
+
+    @property
+    def _begins_within_a_period(self) -> bool:
+        return len(self) > 2 and self.gaps[0] <= max(self.gaps[1:])
 
     @cached_property
     def capped(self) -> list[int]:
