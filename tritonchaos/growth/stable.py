@@ -14,6 +14,8 @@ from tritonchaos.post_unload import Channel
 
 BETA: Final = 0.01  # chance that STABLE misses a leak of the rate that it excludes
 _FLAT_CYCLES: Final = 44  # a leak in 1 of 10 cycles passes 44 in a row with chance 0.9**44 = BETA
+_CHANCE: Final = 0.1
+_BETA_OF_FLAT: Final = 0.9**44  # 0.0097
 _SLOW_BETA: Final = 0.002  # the same for slow growth, which is looked at anew after each cycle: 1 % over a run
 _NORMAL: Final = 2.878  # 99.8 % point of the standard normal
 _BISECTIONS: Final = 40
@@ -39,15 +41,38 @@ def flat_cycles(trial: Trial) -> int:
 
 def _flat_since(trial: Trial) -> int:
     begin = trial.stairs.first_within(trial.floor, trial.gate.step)
+    if trial.floor.falls:
+        begin = _first_trough(trial, begin)
     return min(max(begin, trial.readings.loads_since - 1), trial.floor.known_to - 1)
+
+
+def _first_trough(trial: Trial, begin: int) -> int:
+    """Return the first cycle of a sawtooth that lies on its floor: what it hides before is not known to be flat.
+
+    Readings that only fall, those of a pool that is given back bit by bit, hide nothing.
+    """
+    smooth, end = trial.readings.smooth, min(begin + trial.stairs.longest_fall + 1, trial.floor.known_to)
+    step, floor = trial.gate.step, trial.level(begin)
+    if all(smooth(at) <= smooth(begin) for at in range(begin, end)):
+        return begin
+    return next((at for at in range(begin, end) if smooth(at) - floor < step), end - 1)
 
 
 def flat_cycles_needed(trial: Trial) -> int:
     """Return the flat treatment cycles that STABLE waits for."""
-    needed = float(_FLAT_CYCLES)
+    needed = _FLAT_CYCLES
     if trial.channel is not Channel.HOST:
-        needed *= trial.gate.step / trial.quantum
+        needed = cycles_without(math.ceil(trial.gate.step / trial.quantum) - 1)
     return math.ceil(max(needed, 2 * _longest_period(trial)))
+
+
+@lru_cache(maxsize=64)
+def cycles_without(hits: int) -> int:
+    """Return the cycles in which a leak that hits one in ten of them has more hits than so many, but for BETA."""
+    cycles = _FLAT_CYCLES
+    while _at_most(hits, cycles, _CHANCE) > _BETA_OF_FLAT:
+        cycles += 1
+    return cycles
 
 
 # --- flat ----------------------------------------------------------------------------------------

@@ -169,6 +169,11 @@ class Staircase:
         mean = total / self._falls
         return squares / self._falls - mean * mean <= (IRREGULAR * mean) ** 2
 
+    @property
+    def longest_fall(self) -> int:
+        """Longest time between falls, in cycles."""
+        return self._longest_fall
+
     # --- now -------------------------------------------------------------------------------------
 
     def now(self, gate: NoiseGate) -> Floor:
