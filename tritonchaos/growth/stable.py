@@ -26,7 +26,13 @@ FLAT_BEFORE_DOUBLING: Final = 12  # flat cycles after which more loads per cycle
 
 
 def stable_rule(trial: Trial) -> str | None:
-    """Name the rule by which the series is stable, or None."""
+    """Name the rule by which the series is stable, or None.
+
+    Not at a reading that lowers the floor: what it gives back, and what growth it hides, is known with the next one.
+    Host readings scatter by less than a step, so that it does not matter there.
+    """
+    if trial.floor.is_lowered and trial.channel is not Channel.HOST:
+        return None
     if _is_flat(trial):
         return "flat"
     return "slow" if _is_slow(trial) else None

@@ -41,6 +41,7 @@ class Floor:
         steps: Number of believed steps on both arms up to those.
         last_step: A believed step to the last ledge.
         falls: Number of believed falls, when they make a sawtooth; else 0.
+        is_lowered: The last reading, which may turn out to be an outlier, has lowered it.
     """
 
     start: int
@@ -51,6 +52,7 @@ class Floor:
     steps: int
     last_step: FloorStep | None
     falls: int
+    is_lowered: bool
 
 
 class Staircase:
@@ -182,13 +184,16 @@ class Staircase:
         value = self._readings.smooth(last)
         falls, last_fall = self._sawtooth(last, value)
         known_to = last_fall if falls else max(last + 1 - gate.tail, self.start + 1)
+        above = bisect_right(self._levels, value)
+        is_lowered = above < len(self._firsts) and self._firsts[above] < known_to
         ledges = bisect_left(self._levels, value)
         first = self._firsts[ledges] if ledges < len(self._levels) else last
         if first >= known_to:
             ledges = bisect_left(self._firsts, known_to, 0, ledges) - 1
             first, value = self._firsts[ledges], self._levels[ledges]
         steps = self._counts[ledges - 1] if ledges else 0
-        return Floor(self.start, known_to, value, first, ledges, steps, self._step_to(first, value, ledges), falls)
+        step = self._step_to(first, value, ledges)
+        return Floor(self.start, known_to, value, first, ledges, steps, step, falls, is_lowered)
 
     def _step_to(self, first: int, value: int, ledges: int) -> FloorStep | None:
         if first <= self.start or not ledges:
