@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -109,14 +110,29 @@ def _is_flat(trial: Trial) -> bool:
     cycles = flat_cycles(trial)
     if cycles < _FLAT_CYCLES or cycles < flat_cycles_needed(trial):
         return False
-    begin, end = _flat_since(trial), trial.floor.known_to
-    middle = (begin + end) // 2
-    return _middle_of(trial, middle, end) - _middle_of(trial, begin, middle) < trial.gate.step
+    return _halves_agree(trial, _flat_since(trial), trial.floor.known_to)
 
 
-def _middle_of(trial: Trial, begin: int, end: int) -> float:
+def _halves_agree(trial: Trial, begin: int, end: int) -> bool:
+    """Say whether the second half of a flat stretch lies no higher than the first, by a step.
+
+    The floor alone may be held down by a few low readings. The medians say so; or, where another process comes and
+    goes, the low and the highest readings, which growth would lift, both of them.
+    """
+    middle, step = (begin + end) // 2, trial.gate.step
+    first, second = _sample(trial, begin, middle), _sample(trial, middle, end)
+    if median(second) - median(first) < step:
+        return True
+    return _low(second) - _low(first) < step and max(second) - max(first) < step
+
+
+def _sample(trial: Trial, begin: int, end: int) -> list[int]:
     apart = 1 + (end - begin) // _MEDIAN_OF
-    return median([trial.readings.smooth(at) for at in range(begin, end, apart)])
+    return [trial.readings.smooth(at) for at in range(begin, end, apart)]
+
+
+def _low(values: Sequence[int]) -> int:
+    return sorted(values)[len(values) // 4]
 
 
 # --- slow ----------------------------------------------------------------------------------------
