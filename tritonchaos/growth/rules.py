@@ -13,6 +13,7 @@ from tritonchaos.units import MIB
 
 _LEAST_STEPS: Final = 4
 _NEED_WITH_CONTROL: Final = 8
+_LONG: Final = 48  # treatment cycles, twice what steady growth needs
 _DECELERATING_FROM: Final = 64
 _FLATTENING_FROM: Final = 52
 _LEAST_SHARE_OF_A_THIRD: Final = 0.05
@@ -43,8 +44,14 @@ def cycles_needed(trial: Trial) -> int:
 
 
 def steps_needed(trial: Trial) -> int:
-    """Return the number of steps below which growth is not yet a pattern."""
-    return 8 if trial.steps.are_irregular else _LEAST_STEPS
+    """Return the number of steps below which growth is not yet a pattern.
+
+    At irregular times it takes more of them, but less of those where they have gone on for twice as long; not on the
+    host, where allocators warm up for as long.
+    """
+    if not trial.is_irregular:
+        return _LEAST_STEPS
+    return 6 if trial.cycles >= _LONG and trial.channel is not Channel.HOST else 8
 
 
 def goes_on_throughout(trial: Trial) -> bool:

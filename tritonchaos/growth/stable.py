@@ -70,7 +70,7 @@ def flat_cycles_needed(trial: Trial) -> int:
     needed = _FLAT_CYCLES
     if trial.channel is not Channel.HOST:
         needed = cycles_without(math.ceil(trial.gate.step / trial.quantum) - 1)
-    return math.ceil(max(needed, 2 * _longest_period(trial)))
+    return math.ceil(max(needed, 1.5 * _longest_period(trial)))
 
 
 @lru_cache(maxsize=64)

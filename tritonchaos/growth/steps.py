@@ -251,9 +251,9 @@ class Staircase:
         return self._levels[bisect_right(self._firsts, at, 0, floor.ledges) - 1]
 
     def first_within(self, floor: Floor, rise: float) -> int:
-        """Return the first cycle, not before the start, whose floor is less than so many bytes below the top."""
+        """Return the first cycle whose floor is less than so many bytes below the top, and no higher."""
         ledge = bisect_right(self._levels, floor.top - rise, 0, floor.ledges)
-        return max(self._firsts[ledge] if ledge < floor.ledges else floor.top_since, floor.start)
+        return self._firsts[ledge] if ledge < floor.ledges else floor.top_since
 
     def last_jump(self, floor: Floor) -> int:
         """Return the last cycle up to now whose floor rose by a whole step at once; -1: none."""

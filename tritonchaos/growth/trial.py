@@ -81,6 +81,12 @@ class Trial:
         return self.steps.rate
 
     @property
+    def is_irregular(self) -> bool:
+        """Say whether the steps come at irregular times; on the host the time before the first step must fit too."""
+        is_host = self.channel is Channel.HOST
+        return self.steps.begin_irregularly if is_host else self.steps.are_irregular
+
+    @property
     def end(self) -> int:
         """Clock at which growth ended, or now if a step is at most one cycle old."""
         if not len(self.steps):
