@@ -84,6 +84,8 @@ class Staircase:
         self._cycles = array("q")  # of each believed step
         self._sizes = array("q")
         self._falls = 0
+        self._has_risen = False
+        self._lowest: int | None = None
         self._last_fall = start
         self._longest_fall = 0
         self._fall_gaps = (0.0, 0.0)  # sum, sum of squares
@@ -105,8 +107,8 @@ class Staircase:
 
     def _take(self, at: int, value: int) -> None:
         self._taken = at + 1
-        if at > self.start and self._readings.smooth(at - 1) - value >= self.step:
-            self._note_fall(at)
+        if at > self.start:
+            self._note_moves(at, value)
         first, levels = at, self._levels
         while levels and levels[-1] > value:
             levels.pop()
@@ -115,6 +117,16 @@ class Staircase:
             return
         self._forget(len(levels))
         self._push(first, value)
+
+    def _note_moves(self, at: int, value: int) -> None:
+        """Note a fall, if the readings rose by a step before: a pool that is given back bit by bit is no sawtooth."""
+        if self._lowest is None:
+            self._lowest = value
+        self._has_risen = self._has_risen or value - self._lowest >= self.step
+        self._lowest = min(self._lowest, value)
+        if self._has_risen and self._readings.smooth(at - 1) - value >= self.step:
+            self._note_fall(at)
+            self._has_risen, self._lowest = False, value
 
     def _note_fall(self, at: int) -> None:
         self._falls += 1
@@ -207,7 +219,7 @@ class Staircase:
         The floor of a sawtooth is known only up to its last fall.
         """
         falls, last_fall, longest = self._falls, self._last_fall, self._longest_fall
-        if last > self.start and self._readings.smooth(last - 1) - value >= self.step:
+        if last > self.start and self._has_risen and self._readings.smooth(last - 1) - value >= self.step:
             falls, last_fall, longest = falls + 1, last, max(longest, last - last_fall)
         if falls < 2 or last - last_fall > _OVERDUE * longest:
             return 0, last_fall
