@@ -22,6 +22,7 @@ from tritonchaos.units import format_bytes
 
 RUNS = 10
 SIZES = (1.5, 3, 11)  # times the claimed size; none of them is a size that a calibration plants
+WHOLE_MODELS = (1.5, 2, 3)  # the same where the model takes as much while it is loaded
 PLACES = ("before_validation", "model_initialize", "instance_finalize", "execute")
 
 SCENARIO = """\
@@ -30,7 +31,7 @@ seed: {seed}
 target: [{{local: {{}}}}]
 server: {{flags: {{disable-auto-complete-config: true}}}}
 models:
-  ident: {{template: identity, variant: {variant}, parameters: {{datatype: FP32, dims: [16]{more}}}}}
+  ident: {{template: identity, variant: {variant}, parameters: {{datatype: FP32, dims: [16], plant: {held}{more}}}}}
 phases:
   - phase: baseline
     arm: control
@@ -47,6 +48,9 @@ check: [memory_growth, server_alive, expectations]
 """
 FAILED_LOAD = '[{load: {model: ident, expect: {error: "unexpected datatype TYPE_FP32"}}}, {unload: ident}]'
 GOOD_LOAD = "[{load: ident}, {infer: ident}, {wait: 20ms}, {unload: ident}]"
+
+
+Plants = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -100,29 +104,40 @@ class Claims:
         claims = [claim for claim in part["smallest_leak"].values() if claim is not None]
         # Every claim on the page; the same size may be the smallest within 20, 50 and 200 cycles.
         held = {(claim["bytes_per_cycle"], claim["cycles"]) for claim in claims}
+        self._whole = {claim["bytes_per_cycle"] for claim in claims if claim["footprint_bytes"]}
         self.claims = sorted(held, key=lambda claim: claim[1])
         self.false_alarms = {kind: seen["false_alarms"] for kind, seen in part["bounded"].items()}
         self.statement = part["statement"]
         self._number = 0
 
-    def leak(self, count: int, place: str) -> Fresh:
+    def times(self, count: int) -> tuple[float, ...]:
+        return WHOLE_MODELS if count in self._whole else SIZES
+
+    def leak(self, count: int, place: str, *, of: int = 0) -> Fresh:
+        """Plant a leak.
+
+        Args:
+            of: The claimed size; where a whole model was claimed, this model takes what leaks while it is loaded.
+        """
         what = "host_bytes" if self._variant == "planted" else "device_bytes"
+        held = [{"what": what, "bytes": count, "held": True}] if of in self._whole else []
         plant: dict[str, Any] = {"what": what, "bytes": count, "at": place}
         if place in ("instance_initialize", "instance_finalize", "model_finalize"):
             plant["when"] = "failed"
-        return self._run([plant], f"{format_bytes(count)} at {place}", is_failing=place != "execute")
+        return self._run(held, [plant], f"{format_bytes(count)} at {place}", is_failing=place != "execute")
 
     def clean(self) -> Fresh:
-        return self._run([], "nothing", is_failing=True)
+        return self._run([], [], "nothing", is_failing=True)
 
-    def _run(self, plant: list[dict[str, Any]], planted: str, *, is_failing: bool) -> Fresh:
+    def _run(self, held: Plants, plant: Plants, planted: str, *, is_failing: bool) -> Fresh:
         self._number += 1
-        edit = {'parameters["plant"].string_value': json.dumps(plant)}
+        edit = {'parameters["plant"].string_value': json.dumps([*held, *plant])}
         if is_failing:
             edit["output[0].data_type"] = "TYPE_INT32"
         text = SCENARIO.format(
             seed=1000 + self._number,
             variant=self._variant,
+            held=json.dumps(held),
             more=self._more,
             infer="" if is_failing else "{infer: ident}, ",
             edit=json.dumps(edit),
@@ -152,9 +167,11 @@ def hold(claims: Claims, capsys: pytest.CaptureFixture[str], most_claims: int | 
     told = [claims.statement]
     kept = True
     for count, cycles in claims.claims[:most_claims]:
-        own = [claims.leak(count, "instance_initialize" if number % 2 else "model_finalize") for number in range(RUNS)]
+        own_places = [("instance_initialize", "model_finalize")[number % 2] for number in range(RUNS)]
+        own = [claims.leak(count, place, of=count) for place in own_places]
+        times = claims.times(count)
         others = [
-            claims.leak(round(count * SIZES[number % len(SIZES)]), PLACES[number % len(PLACES)])
+            claims.leak(round(count * times[number % len(times)]), PLACES[number % len(PLACES)], of=count)
             for number in range(RUNS)
         ]
         for name, fresh in (("its own leak", own), ("other sizes and places", others)):

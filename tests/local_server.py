@@ -96,7 +96,7 @@ def write_python_model(repository: Path, name: str, code: str | None = IDENTITY,
     return folder
 
 
-def wait_for(is_true: Callable[[], object], at_most_s: float = 20) -> bool:
+def wait_for(is_true: Callable[[], object], at_most_s: float = 60) -> bool:
     """Wait until something holds; False if it does not in time."""
     end = time.monotonic() + at_most_s
     while not is_true():

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from tritonchaos.observations import Answer, Expectation, NoAnswer, StepFinished
+from tritonchaos.observations import Answer, Expectation, NoAnswer, Reply, StepFinished
 
 # How the client begins the reason for a 200 whose tensors do not have the size or form that it declares itself.
 UNREADABLE_OUTPUTS = "garbage: inference response: "
@@ -29,6 +29,22 @@ def _text_of(body: bytes) -> str:
     if isinstance(decoded, dict) and isinstance(decoded.get("error"), str):
         return str(decoded["error"])
     return text
+
+
+def reply_text(reply: Reply | None) -> str:
+    """Print a reply at a glance: "200", "400: unexpected datatype ...", "no answer (deadline)"."""
+    if reply is None:
+        return "skipped"
+    if not isinstance(reply, Answer):
+        return f"no answer ({reply.reason})"
+    if reply.status < 400:
+        return str(reply.status)
+    return _refusal(reply.status, reply.body)
+
+
+@lru_cache(maxsize=256)
+def _refusal(status: int, body: bytes) -> str:
+    return f"{status}: {' '.join(_text_of(body).split())}"
 
 
 class Unmet(NamedTuple):

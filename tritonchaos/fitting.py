@@ -45,6 +45,11 @@ def fit(scenario: Scenario, abilities: frozenset[str]) -> Fit:
     return Fit(lacks, skipped, tuple(_not_applied(scenario, abilities)), frozenset(missing))
 
 
+def uses(scenario: Scenario, ability: str) -> bool:
+    """Is there a step that needs an ability of the target?"""
+    return any(ability in _needs(entry) for phase in scenario.phases for entry in _steps(phase))
+
+
 Need = tuple[str, str]  # ability, and what needs it
 
 

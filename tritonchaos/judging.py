@@ -40,13 +40,23 @@ def wants_trim(checkers: Sequence[tuple[str, Checker]]) -> bool:
 
 def judge_history(history: History) -> FinishedRun:
     """Run the scenario's checks, mark what is already known, and compute what reports show."""
+    return finish_judged(history, verdict_of(history))
+
+
+def verdict_of(history: History) -> Verdict:
+    """Run the scenario's checks and mark what is already known."""
     checkers = build_checkers(history.facts.checks)
     _walk_once(history, [checker for _, checker in checkers])
     checks: list[tuple[str, Check]] = [(name, checker.check) for name, checker in checkers]
-    verdict = mark_known(mark_cut_short(judge(history, checks), history), history)
+    return mark_known(mark_cut_short(judge(history, checks), history), history)
+
+
+def finish_judged(history: History, verdict: Verdict) -> FinishedRun:
+    """Compute what reports show of a verdict on a history."""
     exit_code = verdict.exit_code(accept_known=history.facts.accept_known)
     if history.interrupted and exit_code is not ExitCode.FINDINGS:
         exit_code = ExitCode.INTERRUPTED
+    _walk_once(history, [])
     return finish(history, verdict, exit_code)
 
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from array import array
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Any, ClassVar, Final
 
-from tritonchaos.expectation import mismatch
-from tritonchaos.observations import (
-    CycleFinished,
-    CycleStarted,
-    Event,
-    History,
-    PackedReadings,
-    Reading,
-    ServerStarted,
-    SettleWindow,
-    StepFinished,
-    pick,
-)
-from tritonchaos.observations.cycle_readings import CycleReading as CycleReading  # is had from here by everybody
+from tritonchaos.cycle_reader import RECORD as RECORD
+from tritonchaos.cycle_reader import CycleFollower
+from tritonchaos.cycle_reader import CycleReader as CycleReader  # what follows is had from here by everybody
+from tritonchaos.cycle_reader import medians as medians
+from tritonchaos.cycle_reader import read_cycles as read_cycles
+from tritonchaos.observations import ChosenReadings, CycleKind, CycleTable, History, Reading, ServerStarted
+from tritonchaos.observations.cycle_readings import CycleReading as CycleReading
+from tritonchaos.observations.skimming import Made, Stretches
 from tritonchaos.units import KIB, MIB
 
-RECORD: Final = "record"
 # Under which what they collect is kept (see `History.followed`).
 CYCLES: Final = "cycle_readings"
 BASELINES: Final = "baselines"
@@ -107,133 +100,54 @@ def is_flat(readings: Sequence[int], quantum: int) -> bool:
     return len(readings) >= FLAT_AT_LEAST and has_settled(readings, _FLAT_LAST, quantum)
 
 
-@dataclass(slots=True)
-class _OpenCycle:
-    started: CycleStarted
-    window: SettleWindow | None = None
-    mismatch: str | None = None
-    loads: int = 0
-    loaded: Mapping[str, int] = field(default_factory=dict)
-    latencies: dict[str, list[int]] = field(default_factory=dict)
-
-    def see_step(self, step: StepFinished) -> None:
-        if step.position.track != "main" or step.position.cycle != self.started.cycle:
-            return
-        self.loads += step.spec.name == "load"
-        unmet = mismatch(step)
-        if self.mismatch is None and unmet is not None:
-            self.mismatch = f"{step.spec.label()}: {unmet}"
-
-    def see_reading(self, reading: Reading) -> None:
-        if reading.name == "loaded":
-            self.loaded = reading.values
-        at = reading.position
-        if reading.name == RECORD and at is not None and (at.track, at.cycle) == ("main", self.started.cycle):
-            for name, took_ns in reading.values.items():
-                self.latencies.setdefault(name, []).append(took_ns)
-
-    def see_window(self, window: SettleWindow) -> None:
-        if window.cycle == self.started.cycle and window.phase == self.started.phase:
-            self.window = window
+def follow_cycles(history: History) -> CycleFollower:
+    """Return what `cycle_table` has to see of a run."""
+    return CycleFollower(history.facts.sample_count, is_skimming=history.stretches is not None)
 
 
-class CycleReader:
-    """Makes one `CycleReading` of the events of each finished cycle; the same live and from a stored history.
-
-    Args:
-        sample_count: Number of readings whose median is the post-unload reading.
-    """
-
-    def __init__(self, sample_count: int) -> None:
-        self._sample_count = sample_count
-        self._open: _OpenCycle | None = None
-        self._start_number = 1
-
-    def see(self, event: Event) -> CycleReading | None:
-        """Take the next event; return the cycle's reading when it is finished."""
-        if isinstance(event, ServerStarted):
-            self._start_number = event.start_number
-        elif isinstance(event, CycleStarted):
-            self._open = _OpenCycle(event)
-        elif self._open is not None:
-            return self._see_in_cycle(self._open, event)
-        return None
-
-    def _see_in_cycle(self, cycle: _OpenCycle, event: Event) -> CycleReading | None:
-        if isinstance(event, StepFinished):
-            cycle.see_step(event)
-        elif isinstance(event, Reading):
-            cycle.see_reading(event)
-        elif isinstance(event, SettleWindow):
-            cycle.see_window(event)
-        elif isinstance(event, CycleFinished):
-            self._open = None
-            return self._close(cycle)
-        return None
-
-    def _close(self, cycle: _OpenCycle) -> CycleReading:
-        window, started = cycle.window, cycle.started
-        return CycleReading(
-            phase=started.phase,
-            arm=started.arm,
-            cycle=started.cycle,
-            is_warm_up=started.is_warm_up,
-            start_number=self._start_number if window is None else window.start_number,
-            values={} if window is None else medians(window.values, self._sample_count),
-            unsettled=frozenset() if window is None else frozenset(window.values) - window.settled,
-            mismatch=cycle.mismatch,
-            loads=cycle.loads,
-            loaded=cycle.loaded,
-            latencies={name: statistics.median_low(values) for name, values in cycle.latencies.items()},
-        )
+def cycle_table(history: History) -> CycleTable:
+    """Return the finished cycles of a run in columns."""
+    return history.once("cycle table", _table)
 
 
-def medians(values: Mapping[str, Sequence[int | None]], sample_count: int) -> dict[str, int]:
-    """Return the median of the last readings of each metric; one without a reading is left out."""
-    found = {}
-    for metric, readings in values.items():
-        last = [value for value in readings[-sample_count:] if value is not None]
-        if last:
-            # the lower middle one: a value that was really read, also when one of the readings is missing
-            found[metric] = sorted(last)[(len(last) - 1) // 2]
-    return found
+def _table(history: History) -> CycleTable:
+    follower = history.followed(CYCLES, lambda: follow_cycles(history))
+    stretches, made = history.stretches, history.made(CYCLES)
+    if stretches is None or made is None:
+        return follower.table
+    return _stored_table(stretches, made, follower)
 
 
-def read_cycles(events: Iterable[Event], sample_count: int) -> list[CycleReading]:
-    """Return the readings of all finished cycles, in the order in which they ran."""
-    reader = CycleReader(sample_count)
-    readings = (reader.see(event) for event in events)
-    return [reading for reading in readings if reading is not None]
-
-
-class CycleFollower:
-    """Collects the readings of all finished cycles while a history is walked.
-
-    Args:
-        history: Whose events it will see.
-    """
-
-    kinds = (ServerStarted, CycleStarted, StepFinished, Reading, SettleWindow, CycleFinished)
-
-    def __init__(self, history: History) -> None:
-        self._reader = CycleReader(history.facts.sample_count)
-        self.readings: list[CycleReading] | PackedReadings = PackedReadings() if history.is_long else []
-
-    def see(self, event: Event) -> None:
-        """Take the next event."""
-        reading = self._reader.see(event)
-        if reading is not None:
-            self.readings.append(reading)
+def _stored_table(stretches: Stretches, made: Made, follower: CycleFollower) -> CycleTable:
+    """Put together what the store knows of cycles that are alike, and what was seen of the others."""
+    kinds: dict[CycleKind, int] = {}
+    number_of = [-1 if kind is None else kinds.setdefault(kind, len(kinds)) for kind in made.values]
+    others, places = follower.table, follower.stretches
+    finished = array("I", (at for at, number in enumerate(made.numbers) if number_of[number] >= 0))
+    return CycleTable(
+        kinds=array("I", (number_of[made.numbers[at]] for at in finished)),
+        kind_list=list(kinds),
+        names=list(dict.fromkeys([*stretches.names, *others.names])),
+        load=lambda name: stretches.column(name, others, places),
+        stretches=finished,
+    )
 
 
 def cycle_readings(history: History) -> Sequence[CycleReading]:
     """Return the readings of all finished cycles of a run, in the order in which they ran."""
-    return history.followed(CYCLES, lambda: CycleFollower(history)).readings
+    table = cycle_table(history)
+    return table if history.is_long else history.once("cycle readings", lambda _: list(table))
 
 
 def judged_readings(history: History) -> Sequence[CycleReading]:
     """Return those of the cycles that are judged."""
-    return history.once("judged_readings", lambda h: pick(cycle_readings(h), lambda reading: reading.is_judged))
+    return history.once("judged_readings", _judged)
+
+
+def _judged(history: History) -> Sequence[CycleReading]:
+    table = cycle_table(history)
+    chosen = ChosenReadings(table, table.select(lambda kind: kind.is_judged))
+    return chosen if history.is_long else list(chosen)
 
 
 def baseline(history: History, start_number: int = 1) -> Mapping[str, int]:
@@ -248,11 +162,25 @@ class Baselines:
         by_start: Number of the start -> metric -> value.
     """
 
-    kinds = (ServerStarted, Reading)
+    kinds: ClassVar[tuple[type, ...]] = (ServerStarted, Reading)
 
     def __init__(self) -> None:
         self._current = 1
+        self.counts: Counter[Any] = Counter()
         self.by_start: dict[int, Mapping[str, int]] = {}
+
+    @property
+    def kept(self) -> int:
+        """How many baselines it has."""
+        return len(self.by_start)
+
+    def state(self) -> Hashable:
+        """Return which start of the server it is."""
+        return self._current
+
+    def resume(self, state: int) -> None:
+        """Go on from there."""
+        self._current = state
 
     def see(self, event: ServerStarted | Reading) -> None:
         """Take the next event."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonchaos.choosing import Chosen
+from tritonchaos.fitting import uses
 from tritonchaos.judging import build_checkers, needs_probes, wants_trim
 from tritonchaos.observations import Event, RunFacts
 from tritonchaos.plugins import SAMPLERS, HasOwnModels, LaunchSpec, RunningServer, Watch, repository_place
@@ -101,6 +102,7 @@ def _launch(order: Order, store: RunStore) -> LaunchSpec:
         shm_prefix=prefix,
         backends={name: path for model in order.chosen.models.values() for name, path in model.backends.items()},
         may_trim=wants_trim(build_checkers(order.facts.checks)),
+        may_cut_network=uses(order.scenario, "cut_network"),
     )
     return spec.with_settings(order.scenario.server.settings())
 

@@ -13,7 +13,8 @@ from typing import Final
 from tritonchaos import __version__, calibrated
 from tritonchaos.choosing import Chosen, choose, usable_target
 from tritonchaos.errors import RunBrokeOff, StoreError, TritonChaosError, UsageError
-from tritonchaos.judging import build_checkers, find_watch, judge_history, judge_with
+from tritonchaos.judging import build_checkers, find_watch, judge_with
+from tritonchaos.kept_verdict import judge_again, judge_again_unless_kept
 from tritonchaos.machine_facts import machine_facts
 from tritonchaos.observations import Event, PhaseFacts, RunFacts, ServerStarted
 from tritonchaos.plugins import Reporter, Target, Watch, choose_reporters
@@ -184,7 +185,7 @@ def _time_limit(interrupt: Interrupt, at_most_s: float | None) -> Iterator[None]
 
 
 def judge_folder(folder: Path, reports: Sequence[str] = (), *, within_set: bool = False) -> Run:
-    """Judge a run directory and write its reports; needs nothing but the folder.
+    """Judge a run directory and write its reports; needs nothing but the folder. The verdict is kept beside the run.
 
     Args:
         reports: Names of reporters; none: those that write by default.
@@ -195,8 +196,40 @@ def judge_folder(folder: Path, reports: Sequence[str] = (), *, within_set: bool 
         UsageError: There is no such reporter.
     """
     reporters = choose_reporters(reports, within_set=within_set)
-    finished = judge_history(open_history(folder))
-    written = [path for reporter in reporters for path in _render(reporter, finished, folder)]
+    return _report(folder, judge_again(folder), reporters)
+
+
+def report_folder(
+    folder: Path,
+    reports: Sequence[str] = (),
+    *,
+    within_set: bool = False,
+    say: Callable[[str], None] | None = None,
+    doing: Callable[[str], None] | None = None,
+) -> Run:
+    """Write the reports of a run directory, by its kept verdict if that counts; else as `judge_folder`.
+
+    Args:
+        say: Takes why the kept verdict does not count.
+        doing: Takes what is being done, for those who wait.
+    """
+    reporters = choose_reporters(reports, within_set=within_set)
+    if doing is not None:
+        doing(f"reading {folder}")
+    return _report(folder, judge_again_unless_kept(folder, say), reporters, doing)
+
+
+def _report(
+    folder: Path,
+    finished: FinishedRun,
+    reporters: Sequence[Reporter],
+    doing: Callable[[str], None] | None = None,
+) -> Run:
+    written: list[Path] = []
+    for reporter in reporters:
+        if doing is not None:
+            doing(f"writing the report {reporter.name} of {folder}")
+        written += _render(reporter, finished, folder)
     return Run(folder, finished, tuple(written))
 
 

@@ -174,6 +174,9 @@ class Verdict:
 
 Check = Callable[[History], Sequence[Assessment]]
 
+# How the reason of an assessment begins whose checker raised.
+CHECKER_FAILED: Final = "the checker failed: "
+
 _ORDER: Final = {Status.PASS: 0, Status.UNKNOWN: 1, Status.FAIL: 2}
 
 
@@ -199,7 +202,7 @@ def judge(history: History, checks: Sequence[tuple[str, Check]]) -> Verdict:
         try:
             assessments.extend(check(history))
         except Exception as error:  # a broken checker must not hide what the others found
-            reason = f"the checker failed: {type(error).__name__}: {error}"
+            reason = f"{CHECKER_FAILED}{type(error).__name__}: {error}"
             assessments.append(Assessment(checker=name, status=Status.UNKNOWN, reason=reason))
     counted = [a.status for a in assessments if a.counts]
     status = max(counted, key=_ORDER.__getitem__, default=Status.UNKNOWN)

@@ -76,6 +76,15 @@ class GrowthWatch:
 
     def see(self, reading: CycleReading) -> Advice:
         """Take the next finished cycle and say whether the evidence is in."""
+        self.take(reading)
+        # Asked first, as it looks at every series anew; which on a long run is not done at each cycle.
+        more = reading.phase in self._amplified and self._want_more_loads()
+        if self.has_leak or self._all_stable():
+            return Advice.ENOUGH
+        return Advice.DOUBLE_LOADS if more else Advice.GO_ON
+
+    def take(self, reading: CycleReading) -> None:
+        """Take the next finished cycle."""
         if not reading.is_warm_up and reading.mismatch is not None:
             self.left_out.setdefault(reading.arm, LeftOut(reading)).count += 1
         if self.first_treatment is None and reading.is_judged and reading.arm is Arm.TREATMENT:
@@ -83,18 +92,12 @@ class GrowthWatch:
         for metric in self._judged_metrics(reading):
             self.series.setdefault(metric, JudgedSeries(metric, amplified=bool(self._amplified)))
         self._see_others(reading)
-        is_amplified = reading.phase in self._amplified
-        if is_amplified:
+        if reading.phase in self._amplified:
             self._count_loads(reading)
         elif self._amplified:
             reading = replace(reading, loads=1)  # `every` may vary them, which means nothing here
         for series in self.series.values():
             series.see(reading)
-        # Asked first, as it looks at every series anew; which on a long run is not done at each cycle.
-        more = is_amplified and self._want_more_loads()
-        if self.has_leak or self._all_stable():
-            return Advice.ENOUGH
-        return Advice.DOUBLE_LOADS if more else Advice.GO_ON
 
     @property
     def unit(self) -> str:

@@ -101,11 +101,24 @@ start() {
     cannot_run "dockerd does not come up; the last lines of $folder/dockerd.log are above"
 }
 
+# Docker 25 and later give devices by CDI, where that is switched on; an older one refuses to start with these words.
+configuration() {
+    local file="$folder/daemon.json" version
+    version="$(dockerd --version | sed -n 's/^[^0-9]*\([0-9]*\).*/\1/p')"
+    if [ "${version:-0}" -ge 25 ]; then
+        printf '{"features": {"cdi": true}, "cdi-spec-dirs": ["%s/cdi"]}\n' "$folder" >"$file"
+    else
+        echo '{}' >"$file"
+    fi
+    echo "$file"
+}
+
 start_once() {
     local group=root
     getent group docker >/dev/null && group=docker
+    mkdir -p "$folder/cdi"
     # Published ports of 127.0.0.1 go through docker-proxy, and nothing else is wanted: no rule of iptables is needed.
-    setsid dockerd \
+    setsid dockerd --config-file "$(configuration)" \
         --host "unix://$folder/docker.sock" --group "$group" --pidfile "$folder/dockerd.pid" \
         --data-root "$folder/data" --exec-root "$folder/exec" --storage-driver "$(storage_driver)" \
         --containerd-namespace "$(bridge_name)" --containerd-plugins-namespace "$(bridge_name)-plugins" \

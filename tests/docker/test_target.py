@@ -47,6 +47,7 @@ def test_failed_load_compiled_in_the_image_gives_the_verdict_of_the_local_target
     assert facts["image_digest"] == "none: built on this machine"
     assert facts["triton_version"] == "2.51.0"
     assert facts["container_network"] == "none"
+    assert facts["container_reached"].endswith("handed over")
     assert facts["container_loosened"] == "nothing"
     assert "--disable-auto-complete-config" in facts["server_command"]
     assert "processes 4096" in facts["container_limits"]

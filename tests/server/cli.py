@@ -1,4 +1,4 @@
-"""Calls the command line as a user does, in a process of its own."""
+"""Runs scenarios through the command line, within this process or, as a user does, in one of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests import in_process
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Called:
 
 
 def tritonchaos(*arguments: str | Path, cwd: Path, deadline_s: float = 240) -> subprocess.CompletedProcess[str]:
+    """Call the command line in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "tritonchaos", *map(str, arguments)],
         cwd=cwd,
@@ -42,10 +45,20 @@ def tritonchaos(*arguments: str | Path, cwd: Path, deadline_s: float = 240) -> s
 
 
 def run_scenario(scenario: str | Path, folder: Path, *options: str | Path) -> Called:
-    """Run a scenario into `folder`/run; a text with a newline is written to a file first."""
-    if isinstance(scenario, str) and "\n" in scenario:
-        file = folder / "scenario-under-test.yaml"
-        file.write_text(scenario)
-        scenario = file
-    done = tritonchaos("run", scenario, "--out", folder / "run", *options, cwd=folder)
+    """Run a scenario into `folder`/run within this process; a text with a newline is written to a file first."""
+    done = in_process.tritonchaos("run", _file(scenario, folder), "--out", folder / "run", *options, cwd=folder)
     return Called(done.returncode, done.stdout, done.stderr, folder / "run")
+
+
+def run_as_user(scenario: str | Path, folder: Path, *options: str | Path) -> Called:
+    """Do what `run_scenario` does in a process of its own."""
+    done = tritonchaos("run", _file(scenario, folder), "--out", folder / "run", *options, cwd=folder)
+    return Called(done.returncode, done.stdout, done.stderr, folder / "run")
+
+
+def _file(scenario: str | Path, folder: Path) -> str | Path:
+    if not isinstance(scenario, str) or "\n" not in scenario:
+        return scenario
+    file = folder / "scenario-under-test.yaml"
+    file.write_text(scenario)
+    return file

@@ -62,3 +62,53 @@ def test_a_leak_of_2_kib_per_load_is_found_and_judged_offline_at_the_same_cycle(
 def test_without_more_loads_the_same_leak_is_not_found(tmp_path: Path) -> None:
     called = run_scenario(scenario(leak="2KiB", amplify=False, at_most=60), tmp_path)
     assert called.exit_code in {0, 3}, called.shown()
+
+
+BEHIND_A_CONTROL_BLOCK = """\
+scenario: amplify-behind-a-block
+seed: {seed}
+target: [{{local: {{}}}}]
+server: {{flags: {{disable-auto-complete-config: true}}}}
+models:
+  ident:
+    template: identity
+    variant: planted
+    parameters: {{datatype: FP32, dims: [16]{plant}}}
+phases:
+{control}
+  - phase: failed_loads
+    cycles: {{at_least: 6, at_most: 200, until: verdict}}
+    amplify: true
+    before: [{{edit_config: {{model: ident, set: {{"output[0].data_type": TYPE_INT32}}}}}}]
+    each: [{{load: {{model: ident, expect: {{error: unexpected datatype}}}}}}, {{unload: ident}}]
+check: [memory_growth, server_alive, expectations]
+"""
+LEAK = ", plant: [{what: host_bytes, bytes: 4KiB, when: failed}]"
+CONTROL = """\
+  - phase: good_loads
+    arm: control
+    cycles: {at_least: 3, at_most: 30, until: flat}
+    each: [{load: ident}, {wait: 20ms}, {unload: ident}]
+"""
+
+
+def test_4_kib_per_load_are_found_behind_a_control_block_that_loads_once_per_cycle(tmp_path: Path) -> None:
+    called = run_scenario(BEHIND_A_CONTROL_BLOCK.format(seed=1, plant=LEAK, control=CONTROL), tmp_path)
+    assert called.exit_code == 1, called.shown()
+    leak = called.findings("leak")[0]
+    assert leak["bytes_per_cycle"] == pytest.approx(4 * KIB, rel=0.2)
+    assert "per cycle of one load)" in leak["title"]
+    live = called.results
+    judged = tritonchaos("judge", called.folder, cwd=tmp_path)
+    assert (judged.returncode, called.results) == (1, live)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("control", [CONTROL, ""], ids=["behind a control block", "alone"])
+def test_no_clean_twin_of_ten_is_called_a_leak(tmp_path: Path, control: str) -> None:
+    for seed in range(1, 11):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        called = run_scenario(BEHIND_A_CONTROL_BLOCK.format(seed=seed, plant="", control=control), folder)
+        assert called.findings("leak") == [], called.shown()

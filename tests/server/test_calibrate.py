@@ -117,6 +117,8 @@ def test_a_gpu_that_vanishes_ends_its_half_and_nothing_is_claimed(tmp_path: Path
         (["--variant", "planted_gpu"], {}, 2, "no GPU"),
         (["--budget", "1min"], {"CC": "/nonexistent/cc"}, 2, "the C compiler named by $CC was not found"),
         (["--target", "moon"], {}, 2, "moon"),
+        (["--target", "docker"], {}, 2, "name it with --image"),
+        (["--target", "remote"], {}, 2, "name it with --url"),
         (["--server-path", "/nonexistent/tritonserver"], {}, 4, "/nonexistent/tritonserver"),
     ],
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.local_server import IDENTITY, LocalServer, Output, wait_for, write_python_model
+from tests.local_server import IDENTITY, LocalServer, Output, start_local_server, wait_for, write_python_model
 from tritonchaos.client import parse_index, wait_until_gone
 from tritonchaos.expectation import error_text
 from tritonchaos.observations import Answer, ModelState, NoAnswer, Reply
@@ -134,19 +136,27 @@ def test_nothing_is_monkey_patched_by_an_inference(shared_server: LocalServer) -
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_load_that_hangs_ends_at_its_deadline_and_the_server_must_be_killed(local_server: LocalServer) -> None:
+@pytest.fixture
+def hanging_server(tmp_path: Path) -> Iterator[LocalServer]:
+    """A server that will have to be killed, and is given little time to end by itself."""
+    server = start_local_server(tmp_path, flags={"exit-timeout-secs": 1})
+    yield server
+    server.stop()
+
+
+def test_a_load_that_hangs_ends_at_its_deadline(hanging_server: LocalServer) -> None:
     # On 2.51 the load of a python model without model.py is never answered, and the server cannot stop any more.
-    write_python_model(local_server.launch.repository, "hung", code=None)
-    reply = local_server.client.load("hung", 3)
+    write_python_model(hanging_server.launch.repository, "hung", code=None)
+    reply = hanging_server.client.load("hung", 3)
     if isinstance(reply, Answer):
         pytest.skip(f"this tritonserver answers: {reply}")
     assert reply.reason == "deadline"
-    state = entry(local_server, "hung")
+    state = entry(hanging_server, "hung")
     assert state is not None
     assert state.state == "LOADING"
-    held = wait_until_gone(local_server.client, "hung", 0.1)
+    held = wait_until_gone(hanging_server.client, "hung", 0.1)
     assert (held.gone, held.state) == (False, "LOADING")
-    assert answer(local_server.client.live(10)).status == 200
+    assert answer(hanging_server.client.live(10)).status == 200
 
 
 def test_no_answer_from_a_stopped_server(local_server: LocalServer) -> None:

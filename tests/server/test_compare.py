@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.in_process import tritonchaos as called_here
-from tests.server.cli import tritonchaos as call
+from tests.in_process import tritonchaos as call
 from tests.server.test_sets import PASSING
 
 pytestmark = pytest.mark.server
@@ -22,7 +21,7 @@ def run(folder: Path, name: str, *options: str) -> None:
 
 
 def compare(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = called_here("compare", *arguments, cwd=folder)
+    done = call("compare", *arguments, cwd=folder)
     return done.returncode, done.stdout + done.stderr
 
 

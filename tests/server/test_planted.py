@@ -43,7 +43,7 @@ LOADS = """\
 scenario: planted
 seed: 1
 target: [{{local: {{}}}}]
-server: {{flags: {{exit-timeout-secs: 2}}, env: {env}}}
+server: {{flags: {{exit-timeout-secs: 1}}, env: {env}}}
 models:
   ident: {{template: identity, variant: planted, parameters: {{datatype: FP32, dims: [4], plant: {plant}}}}}
 phases:

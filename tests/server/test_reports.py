@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
-from tests.server.cli import tritonchaos as call
+from tests.in_process import tritonchaos as call
 from tests.server.test_sets import FAILING, PASSING
 
 pytestmark = pytest.mark.server

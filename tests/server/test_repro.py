@@ -35,6 +35,40 @@ phases:
     each: [{load: ident}, {wait: 20ms}, {infer: ident}, {unload: ident}]
 check: [server_alive]
 """
+AT_ONCE = """scenario: at-once
+target: [{local: {}}]
+models:
+  late: {template: identity, variant: planted, parameters: {plant: [{what: fail, at: execute, text: out of order}]}}
+  bad: {template: identity, variant: planted, parameters: {plant: [{what: wrong_output, every: 3}]}}
+phases:
+  - phase: calls
+    cycles: 2
+    before: [{load: {model: bad, via: grpc}}]
+    each:
+      - load: late
+      - wait: 200ms
+      - together: {steps: [{infer: late}, {request: {path: /v2/health/live}}]}
+      - unload: late
+    meanwhile:
+      - track: traffic
+        rate: 50/s
+        each: [{infer: bad}]
+        start: {at: {step: load late, when: finished}}
+        stop: {times: 6}
+check: [expectations, server_alive]
+"""
+PILING_UP = """scenario: piling-up
+target: [{local: {}}]
+models: {ident: {template: identity, variant: planted, parameters: {plant: [PLANT]}}}
+phases:
+  - {phase: good, arm: control, cycles: 4, each: [{load: {model: ident, record: load}}, {wait: 20ms}, {unload: ident}]}
+  - phase: wrong
+    cycles: 12
+    before: [{edit_config: {model: ident, set: {"output[0].data_type": TYPE_INT32}}}]
+    each: [{load: {model: ident, record: load, expect: {error: datatype}}}, {unload: ident}]
+  - {phase: end, steps: [{stop_server: {}}]}
+check: [leftovers, {latency: {at_most: 60ms}}, server_alive]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +139,66 @@ def test_a_crash_by_verify(tmp_path: Path, server: Path) -> None:
         done = tritonchaos("verify", bundle, "--server-path", server, *options, cwd=tmp_path)
         assert done.returncode == code, done.stdout + done.stderr
         assert done.stdout.endswith(f"bundle: {word}\n")
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory: pytest.TempPathFactory) -> Called:
+    return run_scenario(AT_ONCE, tmp_path_factory.mktemp("at-once"))
+
+
+def bundle_of(called: Called, kind: str, folder: Path) -> Path:
+    [finding] = called.findings(kind)
+    made = write_bundle(called.folder, folder / "bundle", BundleOptions(finding=finding["id"]))
+    return with_library(made.folder)
+
+
+def test_what_happens_at_the_same_time_and_over_grpc(tmp_path: Path, server: Path, at_once: Called) -> None:
+    """The server that no longer has the defect is never told to be clean: perhaps it needs gRPC."""
+    bundle = bundle_of(at_once, "wrong_error", tmp_path)
+    check(bundle, server, "infer late: answered 500 out of order, expected 200")
+    [clean] = (bundle / "models").glob("*-clean/late")
+    shutil.rmtree(clean.parents[1] / clean.parent.name.removesuffix("-clean") / "late")
+    shutil.copytree(clean, clean.parents[1] / clean.parent.name.removesuffix("-clean") / "late")
+    fixed = run_program(bundle, server)
+    assert fixed.returncode == 3, fixed.stdout + fixed.stderr
+    assert "load bad went over gRPC; here it goes over HTTP" in fixed.stdout
+
+
+def test_a_track_with_a_beginning_and_an_end_of_its_own(tmp_path: Path, server: Path, at_once: Called) -> None:
+    check(bundle_of(at_once, "wrong_output", tmp_path), server, "recorded: infer bad: OUTPUT")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("plant", "kind", "told"),
+    [
+        ("{what: threads, when: failed}", "leftover", "server_threads grew by 12"),
+        ("{what: fds, count: 2, when: failed}", "leftover", "server_fds grew by"),
+        ("{what: temp_files, bytes: 8KiB, when: good}", "leftover", "of kind temp stayed behind"),
+        ("{what: sleep, ms: 90, when: failed}", "slowdown", "median of load over 12 cycles"),
+    ],
+)
+def test_what_piles_up_stays_behind_or_takes_long(
+    tmp_path: Path, server: Path, plant: str, kind: str, told: str
+) -> None:
+    called = run_scenario(PILING_UP.replace("PLANT", plant), tmp_path)
+    check(bundle_of(called, kind, tmp_path), server, told)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("scenario", "kind", "told"),
+    [
+        ("health-during-load", "slowdown", "took 1.91 s, expected at most 1 s"),
+        ("override-load", "wrong_state", "answered 200: yes, READY in the index: no"),
+        ("failed-reload", "will_not_stop", "Exit timeout expired"),
+    ],
+)
+def test_every_finding_of_a_shipped_scenario(tmp_path: Path, server: Path, scenario: str, kind: str, told: str) -> None:
+    called = run_scenario(scenario, tmp_path)
+    for number, finding in enumerate(called.findings(kind)):
+        bundle = write_bundle(called.folder, tmp_path / str(number), BundleOptions(finding=finding["id"])).folder
+        check(bundle, server, told.partition("1.91")[0])
 
 
 @pytest.mark.long

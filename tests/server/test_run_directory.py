@@ -55,7 +55,7 @@ def test_judging_a_copied_folder_writes_the_same_results(tmp_path: Path) -> None
 
 
 def test_the_run_directory_holds_what_the_design_names_and_no_scratch(tmp_path: Path) -> None:
-    called = run_scenario("failed-reload", tmp_path)
+    called = run_scenario("failed-reload", tmp_path, "--set", "server.flags.exit-timeout-secs=1")
     names = {path.name for path in called.folder.iterdir()}
     assert names >= {"run.db", "scenario.yaml", "results.json", "server.log", "report.md", "repository"}
     assert "scratch" not in names

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import tritonchaos
-from tests.server.cli import tritonchaos as call
+from tests.in_process import Called
+from tests.in_process import tritonchaos as call
 from tritonchaos.errors import ScenarioError, UsageError
 from tritonchaos.observations import CycleFinished
 
@@ -40,7 +41,7 @@ VARIED = FAILING.replace("failing", "varied").replace("seed: 1", "seed: 1\nvary:
 LONG = PASSING.replace("passing", "long").replace("cycles: 2", "cycles: 3000")
 
 
-def run_set(folder: Path, scenarios: dict[str, str], *options: str) -> tuple[subprocess.CompletedProcess[str], Any]:
+def run_set(folder: Path, scenarios: dict[str, str], *options: str) -> tuple[Called, Any]:
     (folder / "set").mkdir()
     for name, text in scenarios.items():
         (folder / "set" / name).write_text(text)

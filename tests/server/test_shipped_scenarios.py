@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.cli import run_scenario
+from tests.server.cli import run_as_user
 
 pytestmark = pytest.mark.server
 
+# A server that will not stop is waited for twice that time and 5 s; Triton's default is 30 s, ours 10 s.
+SHORT_EXIT = ("--set", "server.flags.exit-timeout-secs=1")
+
 
 def test_good_load_is_flat(tmp_path: Path) -> None:
-    called = run_scenario("good-load", tmp_path)
+    called = run_as_user("good-load", tmp_path)
     assert called.exit_code == 0, called.shown()
     growth = [a for a in called.results["assessments"] if a["metric"] == "host_private_bytes"]
     assert growth and growth[0]["verdict"] == "STABLE"
@@ -21,7 +24,7 @@ def test_good_load_is_flat(tmp_path: Path) -> None:
 
 
 def test_failed_load_of_the_planted_variant_gives_its_memory_back(tmp_path: Path) -> None:
-    called = run_scenario("failed-load.yaml", tmp_path, "--json")
+    called = run_as_user("failed-load.yaml", tmp_path, "--json")
     assert called.exit_code == 0, called.shown()
     results = json.loads(called.stdout)
     assert results == called.results
@@ -32,7 +35,7 @@ def test_failed_load_of_the_planted_variant_gives_its_memory_back(tmp_path: Path
 
 
 def test_as_reported_says_how_many_cycles_are_missing(tmp_path: Path) -> None:
-    called = run_scenario("failed-load-as-reported", tmp_path)
+    called = run_as_user("failed-load-as-reported", tmp_path)
     assert called.exit_code == 3, called.shown()
     growth = next(a for a in called.results["assessments"] if a["metric"] == "host_private_bytes")
     assert growth["status"] == "unknown"
@@ -41,7 +44,7 @@ def test_as_reported_says_how_many_cycles_are_missing(tmp_path: Path) -> None:
 
 
 def test_a_planted_leak_is_found_with_its_size(tmp_path: Path) -> None:
-    called = run_scenario("planted-leak", tmp_path)
+    called = run_as_user("planted-leak", tmp_path)
     assert called.exit_code == 1, called.shown()
     leak = next(f for f in called.findings("leak") if f["metric"] == "host_private_bytes")
     assert leak["bytes_per_cycle"] == pytest.approx(1024**2, rel=0.02)
@@ -50,7 +53,7 @@ def test_a_planted_leak_is_found_with_its_size(tmp_path: Path) -> None:
 
 
 def test_a_missing_model_file_is_a_hang_and_the_server_will_not_stop(tmp_path: Path) -> None:
-    called = run_scenario("missing-model-file", tmp_path)
+    called = run_as_user("missing-model-file", tmp_path, *SHORT_EXIT)
     assert called.exit_code == 1, called.shown()
     assert {"hang", "will_not_stop"} <= called.kinds(), called.shown()
     hang = called.findings("hang")[0]
@@ -59,7 +62,7 @@ def test_a_missing_model_file_is_a_hang_and_the_server_will_not_stop(tmp_path: P
 
 
 def test_a_model_from_sent_files_is_served_but_not_in_the_index(tmp_path: Path) -> None:
-    called = run_scenario("override-load", tmp_path)
+    called = run_as_user("override-load", tmp_path)
     assert called.exit_code == 1, called.shown()
     assert called.kinds() == {"wrong_state"}, called.shown()
     titles = {finding["title"] for finding in called.findings("wrong_state")}
@@ -69,14 +72,14 @@ def test_a_model_from_sent_files_is_served_but_not_in_the_index(tmp_path: Path) 
 
 
 def test_after_a_failed_reload_the_server_will_not_stop(tmp_path: Path) -> None:
-    called = run_scenario("failed-reload", tmp_path)
+    called = run_as_user("failed-reload", tmp_path, *SHORT_EXIT)
     assert called.exit_code == 1, called.shown()
     assert called.kinds() == {"will_not_stop"}, called.shown()
 
 
 def test_a_slow_load_over_http_holds_up_what_is_asked_over_http_alone(tmp_path: Path) -> None:
     pytest.importorskip("grpc")
-    called = run_scenario("health-during-load", tmp_path)
+    called = run_as_user("health-during-load", tmp_path)
     assert called.exit_code == 1, called.shown()
     assert called.kinds() == {"slowdown"}, called.shown()
     slow = called.findings("slowdown")

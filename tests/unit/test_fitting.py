@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonchaos.fitting import fit
+from tritonchaos.fitting import fit, uses
 from tritonchaos.plugins import ABILITIES, load_plugins
 from tritonchaos.scenario import Scenario, load_scenario, parse_scenario
 from tritonchaos.shipped import shipped_folder
@@ -83,3 +83,9 @@ def test_a_server_started_without_grpc_cannot_be_asked_over_it(off: str) -> None
     assert fit(scenario(asked, more=f"server: {{flags: {{allow-grpc: {off}}}}}"), every).missing == {"grpc"}
     of_phase = asked.replace("steps:", f"server: {{flags: {{allow-grpc: {off}}}}}, steps:")
     assert fit(scenario(CYCLES, of_phase), every).missing == {"grpc"}
+
+
+@pytest.mark.parametrize(("step", "used"), [("cut_network: {for: 1s}", True), ("wait: 1s", False)])
+def test_what_a_scenario_uses_is_found_in_tracks_too(step: str, used: bool) -> None:
+    phase = f"{{phase: p, cycles: 1, each: [{{wait: 1s}}], meanwhile: [{{track: t, each: [{{{step}}}]}}]}}"
+    assert uses(scenario(phase), "cut_network") is used

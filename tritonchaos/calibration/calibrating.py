@@ -62,7 +62,7 @@ def check_budget(budget_s: float, variants: Sequence[str]) -> None:
     if budget_s < least:
         raise UsageError(
             f"--budget: found {budget_s:g} s, too little for anything; expected at least {least:.0f} s",
-            hint=f"a claim rests on a clean twin and five planted leaks of each of {', '.join(variants)}, some "
+            hint=f"a claim on {' or on '.join(variants)} rests on a clean twin and five planted leaks, some "
             f"{FIRST_GUESS_S:g} s each; 3min says something of each size",
         )
 

@@ -14,6 +14,8 @@ from tritonchaos.calibration.trials import AT_MOST, Kind
 # can be seen: there a leak that one run in five misses is found by all of eight with chance 0.17, by five with 0.33.
 LEAST_RUNS: Final = 5
 NEAR_THE_LIMIT_RUNS: Final = 8
+# Runs that took the same number of cycles, each of them: then it is the least that the rule which fired can take.
+AGREEING_RUNS: Final = 8
 WITHIN: Final = (10, 20, 50, 200)
 _MARGIN: Final = 0.25
 _LEAST_MARGIN: Final = 2  # cycles
@@ -42,6 +44,11 @@ class Seen:
         """Whether a run did not find it."""
         return len(self.cycles) < self.runs
 
+    @property
+    def agrees(self) -> bool:
+        """Whether it was found by all of enough runs, after the same number of cycles in each."""
+        return not self.is_missed and self.runs >= LEAST_RUNS and len(set(self.cycles)) == 1
+
 
 def sizes_seen(outcomes: Sequence[Outcome], metric: str) -> list[Seen]:
     """Return how each size of leak was found, the largest first.
@@ -54,7 +61,7 @@ def sizes_seen(outcomes: Sequence[Outcome], metric: str) -> list[Seen]:
     worst: int | None = 0
     for number, size in enumerate(counted):
         smaller = counted[number + 1] if number + 1 < len(counted) else None
-        claimed = with_margin(size.cycles) if _may_be_claimed(size, smaller) else None
+        claimed = _claim(size, smaller) if _may_be_claimed(size, smaller) else None
         if size.is_missed:
             worst = None
         claimed = _not_better_than(worst, claimed)
@@ -93,6 +100,19 @@ def _may_be_claimed(size: Seen, smaller: Seen | None) -> bool:
 
 def _not_better_than(worst: int | None, claimed: int | None) -> int | None:
     return None if worst is None or claimed is None else max(worst, claimed)
+
+
+def _claim(size: Seen, smaller: Seen | None) -> int:
+    """Return the cycles to claim: the worst, and a margin, as later runs may be worse than those that were seen.
+
+    No margin where nothing varies: all of eight runs took the same number of cycles, and so did those of the next
+    smaller size, so that it is far from where a leak begins to be seen late. That number is then what the rule for such
+    leaks takes at the least, by its own arithmetic (13 cycles of host memory, 10 of device memory, 10 and 8 for whole
+    models), and a margin on it would be one on nothing.
+    """
+    if size.agrees and size.runs >= AGREEING_RUNS and smaller is not None and smaller.agrees:
+        return size.cycles[0]
+    return with_margin(size.cycles)
 
 
 def with_margin(cycles: Sequence[int]) -> int:

@@ -11,7 +11,7 @@ from tritonchaos.calibrated import key_parts
 from tritonchaos.calibration.claims import Seen, headline_claim, runs_needed, sizes_seen, smallest_within
 from tritonchaos.calibration.outcomes import Outcome, median
 from tritonchaos.calibration.sampling_cost import SamplingCost
-from tritonchaos.calibration.trials import AT_MOST, Kind
+from tritonchaos.calibration.trials import AT_MOST, Kind, footprint_bytes
 from tritonchaos.units import format_bytes
 
 SCHEMA: Final = "tritonchaos.calibration/1"
@@ -122,10 +122,15 @@ def statement(metric: str, claim: Seen, outcomes: Sequence[Outcome], date: str) 
     clean = [outcome for outcome in outcomes if outcome.trial.kind is Kind.CLEAN]
     alarms = sum(bool(outcome.false_alarms) for outcome in clean)
     return (
-        f"this set-up sees {format_bytes(claim.count)} per cycle in {claim.claimed_cycles} cycles ({metric}); "
+        f"this set-up sees {format_bytes(claim.count)} per cycle{_whole(claim)} in {claim.claimed_cycles} cycles "
+        f"({metric}); "
         f"calibrated on {date}, {claim.runs} of {claim.runs} planted leaks found, "
         f"{alarms} of {len(clean)} clean twins called a leak"
     )
+
+
+def _whole(claim: Seen) -> str:
+    return ", whole models," if footprint_bytes(claim.count) else ""
 
 
 def _metric(metric: str, outcomes: Sequence[Outcome], date: str) -> dict[str, Any]:
@@ -147,7 +152,14 @@ def _metric(metric: str, outcomes: Sequence[Outcome], date: str) -> dict[str, An
 
 
 def _claim(size: Seen | None) -> dict[str, Any] | None:
-    return None if size is None else {"bytes_per_cycle": size.count, "cycles": size.claimed_cycles, "runs": size.runs}
+    if size is None:
+        return None
+    return {
+        "bytes_per_cycle": size.count,
+        "footprint_bytes": footprint_bytes(size.count),
+        "cycles": size.claimed_cycles,
+        "runs": size.runs,
+    }
 
 
 def _leaks(seen: Sequence[Seen]) -> list[dict[str, Any]]:
@@ -161,6 +173,7 @@ def _leaks(seen: Sequence[Seen]) -> list[dict[str, Any]]:
 def _leak(size: Seen, needed: int, larger_was_missed: bool) -> dict[str, Any]:
     return {
         "bytes_per_cycle": size.count,
+        "footprint_bytes": footprint_bytes(size.count),
         "runs": size.runs,
         "found": len(size.cycles),
         "called_stable": size.stable,

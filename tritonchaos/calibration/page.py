@@ -49,14 +49,14 @@ def _metric(part: Mapping[str, Any]) -> Iterator[str]:
     yield "| within | smallest leak per cycle that is found |"
     yield "| --- | --- |"
     for within, claim in part["smallest_leak"].items():
-        shown = "none" if claim is None else f"{format_bytes(claim['bytes_per_cycle'])} (in {claim['cycles']} cycles)"
+        shown = "none" if claim is None else f"{_size(claim)} (in {claim['cycles']} cycles)"
         yield f"| {within} cycles | {shown} |"
     yield ""
     yield "| planted per failed load | runs | found | cycles on trial | claimed |"
     yield "| --- | --- | --- | --- | --- |"
     for leak in part["leaks"]:
-        planted, found = format_bytes(leak["bytes_per_cycle"]), f"{leak['runs']} | {leak['found']}"
-        yield f"| {planted} | {found} | {_range(leak['cycles'])} | {_claimed(leak)} |"
+        found = f"{leak['runs']} | {leak['found']}"
+        yield f"| {_size(leak)} | {found} | {_range(leak['cycles'])} | {_claimed(leak)} |"
     yield ""
     yield "| bounded, no leak | runs | called a leak | STABLE | cycles on trial |"
     yield "| --- | --- | --- | --- | --- |"
@@ -64,6 +64,11 @@ def _metric(part: Mapping[str, Any]) -> Iterator[str]:
         yield f"| {kind} | {seen['runs']} | {seen['false_alarms']} | {seen['stable']} | {_range(seen['cycles'])} |"
     yield ""
     yield from _quality(part)
+
+
+def _size(leak: Mapping[str, Any]) -> str:
+    whole = ", the whole of a model that takes as much" if leak["footprint_bytes"] else ""
+    return f"{format_bytes(leak['bytes_per_cycle'])}{whole}"
 
 
 def _claimed(leak: Mapping[str, Any]) -> str:

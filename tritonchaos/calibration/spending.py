@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tritonchaos.calibration.claims import LEAST_RUNS, NEAR_THE_LIMIT_RUNS
+from tritonchaos.calibration.claims import AGREEING_RUNS, LEAST_RUNS, NEAR_THE_LIMIT_RUNS
 from tritonchaos.calibration.outcomes import Outcome
-from tritonchaos.calibration.trials import Goal, Kind, Trial, early_goals, first_stage, later_goals, leaks
+from tritonchaos.calibration.trials import Goal, Kind, Trial, early_goals, first_stage, later_goals, leaks, quick_goals
 
 # Seconds that a run is taken to last before one has been seen: a boot, some 50 cycles, a stop.
 FIRST_GUESS_S: Final = 3.0
@@ -37,10 +37,11 @@ def next_trial(variants: Sequence[str], done: Sequence[Outcome], remaining_s: fl
 
 
 def wanted(variants: Sequence[str], done: Sequence[Outcome]) -> list[Goal]:
-    """Return all goals, those of the variants in turn; the limit of what is seen comes before more of everything."""
+    """Return all goals, those of the variants in turn; the limits of what is seen come before more of everything."""
     early = _in_turn([early_goals(variant, LEAST_RUNS) for variant in variants])
+    quick = _in_turn([quick_goals(variant, AGREEING_RUNS) for variant in variants])
     later = _in_turn([later_goals(variant) for variant in variants])
-    return [*early, *near_the_limit(variants, done), *later]
+    return [*early, *near_the_limit(variants, done), *quick, *later]
 
 
 def _in_turn(each: Sequence[Iterable[Goal]]) -> list[Goal]:

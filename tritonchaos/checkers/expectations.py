@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -75,25 +76,49 @@ class Demands:
     """Counts the steps that demand something, and keeps those that did not get it.
 
     Attributes:
-        count: How many demanded something.
         unmet: Those that did not get it, with what was not met.
-        in_traffic, wrong_in_traffic: Requests of summaries, and how many of them were not as expected.
     """
 
-    kinds = (StepFinished, TrafficSummary)
+    kinds: ClassVar[tuple[type, ...]] = (StepFinished, TrafficSummary)
 
     def __init__(self) -> None:
-        self.count = self.in_traffic = self.wrong_in_traffic = 0
+        self.counts: Counter[str] = Counter()
         self.unmet: list[tuple[StepFinished, Unmet]] = []
+
+    @property
+    def count(self) -> int:
+        """How many steps demanded something."""
+        return self.counts["steps"]
+
+    @property
+    def in_traffic(self) -> int:
+        """Requests of summaries."""
+        return self.counts["in traffic"]
+
+    @property
+    def wrong_in_traffic(self) -> int:
+        """How many of these were not as expected."""
+        return self.counts["wrong in traffic"]
+
+    @property
+    def kept(self) -> int:
+        """How many steps are kept."""
+        return len(self.unmet)
+
+    def state(self) -> None:
+        """Return nothing: each step is looked at by itself."""
+
+    def resume(self, state: None) -> None:
+        """Go on."""
 
     def see(self, event: StepFinished | TrafficSummary) -> None:
         """Take the next event."""
         if isinstance(event, TrafficSummary):
             if event.spec.expect.kind != "any":
-                self.in_traffic += event.count
-                self.wrong_in_traffic += event.count - event.ok
+                self.counts["in traffic"] += event.count
+                self.counts["wrong in traffic"] += event.count - event.ok
         elif _demands_something(event):
-            self.count += 1
+            self.counts["steps"] += 1
             if (found := unmet(event)) is not None:
                 self.unmet.append((event, found))
 

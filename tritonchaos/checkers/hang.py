@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -19,6 +20,7 @@ from tritonchaos.observations import (
     TrafficSummary,
 )
 from tritonchaos.plugins import CHECKERS
+from tritonchaos.steps_seen import steps_at
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
 _LOG_LINES: Final = 10
@@ -55,23 +57,40 @@ class Calls:
     """Counts the calls of a run and keeps those that hung.
 
     Attributes:
-        asked: How many calls there were.
         hung: (calls that hung before on the same server, what hung, the step).
         silent: Probes that the server answered in no way.
     """
 
-    kinds = (ServerStarted, StepFinished, TrafficSummary, Probe)
+    kinds: ClassVar[tuple[type, ...]] = (ServerStarted, StepFinished, TrafficSummary, Probe)
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.counts: Counter[str] = Counter()
         self.hung: list[tuple[int, str, StepFinished]] = []
         self.silent: list[Probe] = []
         self._hung_here = 0
 
+    @property
+    def asked(self) -> int:
+        """How many calls there were."""
+        return self.counts["asked"]
+
+    @property
+    def kept(self) -> int:
+        """How many calls are kept."""
+        return len(self.hung) + len(self.silent)
+
+    def state(self) -> int:
+        """Return how many calls hung on this server."""
+        return self._hung_here
+
+    def resume(self, state: int) -> None:
+        """Go on from there."""
+        self._hung_here = state
+
     def see(self, event: ServerStarted | StepFinished | TrafficSummary | Probe) -> None:
         """Take the next event."""
         if isinstance(event, StepFinished):
-            self.asked += event.reply is not None
+            self.counts["asked"] += event.reply is not None
             if (title := _title(event)) is not None:
                 self.hung.append((self._hung_here, title, event))
                 self._hung_here += 1
@@ -79,7 +98,7 @@ class Calls:
             if _is_silent(event):
                 self.silent.append(event)
         elif isinstance(event, TrafficSummary):
-            self.asked += event.count
+            self.counts["asked"] += event.count
         else:
             self._hung_here = 0
 
@@ -136,7 +155,7 @@ def _is_silent(probe: Probe) -> bool:
 
 
 def _silence(probe: Probe, history: History) -> Finding:
-    step = next((s for s in history.of(StepFinished) if s.position == probe.position), None)
+    step = next(steps_at(history, probe.position), None)
     after = step.spec.label() if step else str(probe.position)
     return Finding(
         kind="hang",

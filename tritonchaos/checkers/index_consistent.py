@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from tritonchaos.expectation import error_text
-from tritonchaos.observations import Answer, Event, Follower, History, Probe, ServerExited, ServerStarted, StepFinished
+from tritonchaos.observations import (
+    Answer,
+    Event,
+    Follower,
+    History,
+    Position,
+    Probe,
+    ServerExited,
+    ServerStarted,
+    StepFinished,
+)
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
 _NAME: Final = "index_consistent"
 _NOT_ALLOWED: Final = "explicit model load / unload is not allowed"
 _ON_THE_WAY: Final = frozenset({"LOADING", "UNLOADING"})
+_LONG_AGO: Final = Position("", None, None, "main", 0)
 
 
 @CHECKERS.register
@@ -40,7 +51,7 @@ class IndexConsistent:
         findings = merge_findings(finding for model, finding in followed.contradictions if model not in skipped)
         judged, unanswered = (
             sum(count for model, count in counts.items() if model not in skipped)
-            for counts in (followed.judged, followed.unanswered)
+            for counts in (followed.of("judged"), followed.of("unanswered"))
         )
         if findings:
             return [Assessment(_NAME, Status.FAIL, findings[0].title, findings=findings)]
@@ -59,19 +70,38 @@ class ModelStates:
     Attributes:
         touched_beside: Models that a track beside the main one loads or unloads.
         contradictions: (model, what the server says of it that cannot be), in order.
-        judged: Model -> how often it was asked for after a step.
-        unanswered: Model -> how often the index did not answer then.
+        counts: (what, model) -> how often it was "judged" after a step, and how often the index was "unanswered" then.
     """
 
-    kinds = (ServerStarted, ServerExited, StepFinished, Probe)
+    kinds: ClassVar[tuple[type, ...]] = (ServerStarted, ServerExited, StepFinished, Probe)
 
     def __init__(self) -> None:
         self.touched_beside: set[str] = set()
         self.contradictions: list[tuple[str, Finding]] = []
-        self.judged: Counter[str] = Counter()
-        self.unanswered: Counter[str] = Counter()
+        self.counts: Counter[tuple[str, str]] = Counter()
         self._step: StepFinished | None = None
         self._last: dict[str, Probe] = {}
+
+    def of(self, what: str) -> dict[str, int]:
+        """Return what was counted of each model."""
+        return {model: count for (counted, model), count in self.counts.items() if counted == what}
+
+    @property
+    def kept(self) -> int:
+        """How many contradictions there are."""
+        return len(self.contradictions)
+
+    def state(self) -> tuple[tuple[object, ...], ...]:
+        """Return what was said last of each model; the last step is of a cycle that is over."""
+        return tuple((model, p.index, p.model_ready, p.metadata) for model, p in sorted(self._last.items()))
+
+    def resume(self, state: tuple[tuple[Any, ...], ...]) -> None:
+        """Go on from there."""
+        self._step = None
+        self._last = {
+            model: Probe(_LONG_AGO, 0, model, index, ready, metadata, None, None)
+            for model, index, ready, metadata in state
+        }
 
     def see(self, event: Event) -> None:
         """Take the next event and keep the contradictions that it shows."""
@@ -92,9 +122,9 @@ class ModelStates:
         if step is None or step.position != probe.position or not isinstance(step.reply, Answer):
             return
         if probe.index is None:
-            self.unanswered[probe.model] += 1
+            self.counts["unanswered", probe.model] += 1
             return
-        self.judged[probe.model] += 1
+        self.counts["judged", probe.model] += 1
         if _states(probe) & _ON_THE_WAY:
             return
         # Where the server allows no load over its API (mode poll or none) it has loaded its models by itself.

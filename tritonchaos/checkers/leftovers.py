@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from tritonchaos.growth import Growth, JudgedSeries
-from tritonchaos.observations import Arm, History, Left, MetricLost, Position, ServerExited, ServerStopped, StepFinished
+from tritonchaos.observations import Arm, History, Left, MetricLost, Position, ServerExited, ServerStopped
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.post_unload import CycleReading, cycle_readings
+from tritonchaos.steps_seen import has_undocumented
 from tritonchaos.units import format_bytes
 from tritonchaos.verdict import Assessment, Finding, Status
 
@@ -164,16 +165,12 @@ def _finding(series: JudgedSeries, readings: Sequence[CycleReading], history: Hi
         interval_bytes_per_cycle=state.interval,
         position=Position(first.phase, first.arm, first.cycle, "main", 0),
         evidence=tuple(evidence),
-        undocumented=_is_undocumented(history),
+        undocumented=has_undocumented(history, Arm.TREATMENT),
     )
 
 
 def _amount(metric: str, count: float) -> str:
     return format_bytes(count) if metric.endswith("_bytes") else f"{count:.3g}"
-
-
-def _is_undocumented(history: History) -> bool:
-    return any(s.spec.undocumented and s.position.arm is Arm.TREATMENT for s in history.of(StepFinished))
 
 
 # --- after the end -------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from tritonchaos.growth import Growth, GrowthState, reclaim
-from tritonchaos.observations import Arm, History, MetricLost, Position, StepFinished
+from tritonchaos.observations import Arm, History, MetricLost, Position
 from tritonchaos.plugins import CHECKERS
 from tritonchaos.post_unload import Channel, channel, cycle_readings
+from tritonchaos.steps_seen import has_undocumented
 from tritonchaos.units import format_bytes
 from tritonchaos.verdict import Assessment, Finding, Status
 from tritonchaos.watching import GrowthWatch
@@ -45,7 +46,7 @@ class MemoryGrowth:
         watch = self.watch(history.facts.uses_gpu, history.facts.metrics, history.facts.amplified)
         readings = cycle_readings(history)
         for reading in readings:
-            watch.see(reading)
+            watch.take(reading)
         assessments = [_assess(watch, metric, history) for metric in _in_order(watch)]
         if not watch.deciding:
             assessments.insert(0, _nothing_decides(history, bool(readings)))
@@ -206,8 +207,7 @@ def _remarks(watch: GrowthWatch, metric: str) -> list[str]:
 def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
     state, first = watch.series[metric].state, watch.first_treatment
     grows = format_bytes(state.bytes_per_cycle or 0.0)
-    control = watch.series[metric].values(Arm.CONTROL)
-    beside = f"control: {format_bytes(state.control_bytes_per_cycle)}" if control else "no control arm"
+    beside = _beside(watch, metric)
     phase = first.phase if first else ""
     return Finding(
         kind="leak",
@@ -218,11 +218,20 @@ def _finding(watch: GrowthWatch, metric: str, history: History) -> Finding:
         interval_bytes_per_cycle=state.interval,
         position=Position(first.phase, first.arm, first.cycle, "main", 0) if first else None,
         evidence=tuple(_evidence(watch, metric, history)),
-        undocumented=_is_undocumented(history),
+        undocumented=has_undocumented(history, Arm.TREATMENT),
         per=watch.unit,
         footprint_bytes=_footprint(watch, metric, history) or None,
         ladder=reclaim.climb(history, metric, _grown(watch, metric)),
     )
+
+
+def _beside(watch: GrowthWatch, metric: str) -> str:
+    state = watch.series[metric].state
+    if not watch.series[metric].values(Arm.CONTROL):
+        return "no control arm"
+    # Pairs repeat their loads in both arms, a control block before them does not.
+    per = " per cycle of one load" if state.loads > 1 and state.e_value is None else ""
+    return f"control: {format_bytes(state.control_bytes_per_cycle)}{per}"
 
 
 def _footprint(watch: GrowthWatch, metric: str, history: History) -> int:
@@ -257,7 +266,3 @@ def _who_holds_it(history: History, metric: str, grown: int) -> list[str]:
     if returned is None or channel(metric) is not Channel.HOST:
         return []
     return [f"malloc_trim returned {format_bytes(max(returned, 0))} of {format_bytes(grown)} grown: the rest is in use"]
-
-
-def _is_undocumented(history: History) -> bool:
-    return any(s.spec.undocumented and s.position.arm is Arm.TREATMENT for s in history.of(StepFinished))

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from tritonchaos.observations import History, MetricLost, Position, pick
+from tritonchaos.observations import CycleTable, History, MetricLost, Position
 from tritonchaos.plugins import CHECKERS, ByteCount
-from tritonchaos.post_unload import CycleReading, baseline, judged_readings, primary_metrics
+from tritonchaos.post_unload import baseline, cycle_table, primary_metrics
 from tritonchaos.units import MIB, format_bytes
 from tritonchaos.verdict import Assessment, Finding, Status
 
@@ -37,16 +37,18 @@ class ReturnsToBaseline:
 
     def check(self, history: History) -> Sequence[Assessment]:
         """Judge each deciding metric over the cycles whose steps did what they should."""
-        readings = judged_readings(history)
-        seen = {metric for reading in readings for metric in reading.values}
+        table = cycle_table(history)
+        judged = table.select(lambda kind: kind.is_judged)
+        seen = {metric for metric in table.metrics if table.values(metric).has_any(judged)}
         metrics = primary_metrics(history.facts.uses_gpu, seen)
         if not metrics:
-            return [Assessment(_NAME, Status.UNKNOWN, _why_nothing(history, readings))]
-        return [self._check_metric(history, readings, metric) for metric in metrics]
+            return [Assessment(_NAME, Status.UNKNOWN, _why_nothing(history, judged))]
+        return [self._check_metric(history, table, judged, metric) for metric in metrics]
 
-    def _check_metric(self, history: History, readings: Sequence[CycleReading], metric: str) -> Assessment:
-        last = next(reading for reading in reversed(readings) if metric in reading.values)
-        before = baseline(history, last.start_number)
+    def _check_metric(self, history: History, table: CycleTable, judged: Sequence[int], metric: str) -> Assessment:
+        read = table.values(metric).which(judged)
+        start_number = table.kind_of(read[-1]).start_number
+        before = baseline(history, start_number)
         if metric not in before:
             reason = "there is no reading of the server before its first load"
             return Assessment(_NAME, Status.UNKNOWN, reason, metric=metric)
@@ -54,12 +56,13 @@ class ReturnsToBaseline:
         if lost is not None:  # what it would have shown from then on is unknown
             reason = f"{metric} was lost during the run ({lost.reason})"
             return Assessment(_NAME, Status.UNKNOWN, reason, metric=metric)
-        same = pick(readings, lambda r: r.start_number == last.start_number and metric in r.values)
-        return self._judge(metric, same, before)
+        same = [place for place in read if table.kind_of(place).start_number == start_number]
+        return self._judge(metric, table, same, before)
 
-    def _judge(self, metric: str, readings: Sequence[CycleReading], before: Mapping[str, int]) -> Assessment:
-        levels = [reading.values[metric] for reading in readings]
-        footprint = _footprint(readings, metric)
+    def _judge(self, metric: str, table: CycleTable, places: Sequence[int], before: Mapping[str, int]) -> Assessment:
+        values = table.values(metric).values
+        levels = [values[place] for place in places]
+        footprint = _footprint(table, places, metric)
         limit = self._limit(footprint)
         once = levels[:_FIRST_CYCLES][-1] - before[metric]
         later = levels[-1] - levels[:_FIRST_CYCLES][-1]
@@ -72,7 +75,7 @@ class ReturnsToBaseline:
             return Assessment(_NAME, Status.UNKNOWN, reason, metric=metric, cycles_used=len(levels))
         if later <= limit:
             return Assessment(_NAME, Status.PASS, reason, metric=metric, cycles_used=len(levels))
-        finding = _finding(metric, readings, later, limit, reason)
+        finding = _finding(metric, table, places, levels, later, limit, reason)
         return Assessment(_NAME, Status.FAIL, reason, metric=metric, cycles_used=len(levels), findings=(finding,))
 
     def _limit(self, footprint: int) -> float | None:
@@ -81,15 +84,16 @@ class ReturnsToBaseline:
         return min(self.limit, self.share * footprint) if footprint > 0 else None
 
 
-def _why_nothing(history: History, readings: Sequence[CycleReading]) -> str:
-    if not readings:
+def _why_nothing(history: History, judged: Sequence[int]) -> str:
+    if not judged:
         return "no cycle did what it should"
     return "device memory was not read" if history.facts.uses_gpu else "host memory was not read"
 
 
-def _footprint(readings: Sequence[CycleReading], metric: str) -> int:
+def _footprint(table: CycleTable, places: Sequence[int], metric: str) -> int:
     """Return the largest difference between a loaded model and the same cycle after its unload, in bytes."""
-    return max((r.loaded[metric] - r.values[metric] for r in readings if metric in r.loaded), default=0)
+    loaded, values = table.loaded(metric), table.values(metric).values
+    return max((loaded.values[place] - values[place] for place in loaded.which(places)), default=0)
 
 
 def _reason(metric: str, once: int, later: int, limit: float | None, footprint: int, cycles: int) -> str:
@@ -101,15 +105,23 @@ def _reason(metric: str, once: int, later: int, limit: float | None, footprint: 
     return f"{total}: {parts}{allowed}"
 
 
-def _finding(metric: str, readings: Sequence[CycleReading], later: int, limit: float, reason: str) -> Finding:
-    start = readings[:_FIRST_CYCLES][-1].values[metric]
-    first = next(reading for reading in readings if reading.values[metric] - start > limit)
-    levels = ", ".join(format_bytes(reading.values[metric]) for reading in readings[-5:])
+def _finding(
+    metric: str,
+    table: CycleTable,
+    places: Sequence[int],
+    levels: Sequence[int],
+    later: int,
+    limit: float,
+    reason: str,
+) -> Finding:
+    start = levels[:_FIRST_CYCLES][-1]
+    first = next(place for place, level in zip(places, levels, strict=True) if level - start > limit)
+    kind, shown = table.kind_of(first), ", ".join(format_bytes(level) for level in levels[-5:])
     return Finding(
         kind="retention",
         checker=_NAME,
         title=f"{metric} stays {format_bytes(later)} above its level after the first cycles",
         metric=metric,
-        position=Position(first.phase, first.arm, first.cycle, "main", 0),
-        evidence=(reason, f"last post-unload readings: {levels}"),
+        position=Position(kind.phase, kind.arm, table.cycles[first], "main", 0),
+        evidence=(reason, f"last post-unload readings: {shown}"),
     )

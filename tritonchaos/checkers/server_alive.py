@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import ClassVar, Final
 
 from tritonchaos.observations import (
@@ -17,7 +18,9 @@ from tritonchaos.observations import (
     ServerStopped,
     StepFinished,
 )
+from tritonchaos.observations.server_log import line_starts, lines_from
 from tritonchaos.plugins import CHECKERS
+from tritonchaos.steps_seen import has_undocumented, steps_at
 from tritonchaos.units import format_seconds
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
@@ -109,7 +112,7 @@ def _why(history: History, position: Position | None) -> str:
 
 def _step_at(history: History, position: Position | None) -> StepFinished | None:
     """Return the step in flight: the last one recorded at a position."""
-    found = [step for step in history.of(StepFinished) if step.position == position]
+    found = list(steps_at(history, position))
     return found[-1] if found else None
 
 
@@ -118,7 +121,7 @@ def _crash_evidence(history: History, position: Position | None) -> tuple[str, .
     kept = [event for event in history.of(Evidence) if event.kind == "crash" and event.position == position]
     lines = kept[-1].lines if kept else ()
     # The log of a run that was started again holds the stacks of other crashes too; what was kept is of this one.
-    stacks = list(_stacks(lines)) or list(_stacks(history.log_lines()))
+    stacks = list(_stacks(lines)) or list(_logged_stacks(history))
     return stacks[-1] if stacks else lines[-_STACK_LINES:]
 
 
@@ -151,14 +154,16 @@ def _stacks(lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield each `Signal (N) received` line of a fatal signal, with the stack frames that follow it."""
     for at, line in enumerate(lines):
         match = _SIGNAL_LINE.search(line)
-        if match is None or int(match[1]) not in _FATAL:
-            continue
-        frames = []
-        for frame in lines[at + 1 : at + 1 + _STACK_LINES]:
-            if not _FRAME.match(frame):
-                break
-            frames.append(frame)
-        yield (line, *frames)
+        if match is not None and int(match[1]) in _FATAL:
+            frames = lines[at + 1 : at + 1 + _STACK_LINES]
+            yield (line, *takewhile(_FRAME.match, frames))
+
+
+def _logged_stacks(history: History) -> Iterator[tuple[str, ...]]:
+    """Yield those of the whole log; the log of a long run is long, and only the lines around a signal are made."""
+    for start in line_starts(history.log, b"Signal ("):
+        lines = lines_from(history.log, start, 1 + _STACK_LINES)
+        yield from (stack for stack in _stacks(lines) if stack[0] is lines[0])
 
 
 def _crashed(stop: ServerStopped) -> bool:
@@ -172,14 +177,12 @@ def _crash_while_stopping(history: History, stop: ServerStopped) -> Finding:
         checker=_NAME,
         title=f"tritonserver {_ended(stop.exit_code)} while it was stopping",
         evidence=_crash_evidence(history, None),
-        undocumented=_is_undocumented(history),
+        undocumented=has_undocumented(history),
     )
 
 
 def _survived(history: History) -> Iterator[Finding]:
-    if b"Signal (" not in history.log:  # the log of a long run is long, and to split it takes its time
-        return
-    for stack in _stacks(history.log_lines()):
+    for stack in _logged_stacks(history):
         number = _SIGNAL_LINE.search(stack[0])
         name = signal_name(-int(number[1])) if number else None
         yield Finding(
@@ -187,12 +190,8 @@ def _survived(history: History) -> Iterator[Finding]:
             checker=_NAME,
             title=f"tritonserver printed {name} and went on",
             evidence=stack,
-            undocumented=_is_undocumented(history),
+            undocumented=has_undocumented(history),
         )
-
-
-def _is_undocumented(history: History) -> bool:
-    return any(step.spec.undocumented for step in history.of(StepFinished))
 
 
 # --- stops ---------------------------------------------------------------------------------------
@@ -211,5 +210,5 @@ def _refused_stops(history: History) -> Iterator[Finding]:
             checker=_NAME,
             title=f"tritonserver did not stop: {how}",
             evidence=(took, f"exit code {code}", *(kept[0].lines[-_STACK_LINES:] if kept else ())),
-            undocumented=_is_undocumented(history),
+            undocumented=has_undocumented(history),
         )

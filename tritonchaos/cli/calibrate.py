@@ -92,6 +92,7 @@ def _order(
     from tritonchaos.overriding import Overrides
     from tritonchaos.store import new_run_folder
 
+    _check_target(target, image, url)
     return Order(
         target=({target or "local": {}},),
         overrides=Overrides(
@@ -106,6 +107,20 @@ def _order(
         folder=out or new_run_folder(runs, "calibrate", datetime.now(timezone.utc)),
         tell=_Told(),
     )
+
+
+def _check_target(target: str | None, image: str | None, url: str | None) -> None:
+    """Refuse a target that lacks what only the command line can say here, as there is no scenario file.
+
+    Raises:
+        UsageError: It does.
+    """
+    from tritonchaos.errors import UsageError
+
+    if target == "docker" and image is None:
+        raise UsageError("--target docker: found no image, expected one", hint="name it with --image")
+    if target == "remote" and url is None:
+        raise UsageError("--target remote: found no address, expected one", hint="name it with --url")
 
 
 def _variants(variant: str | None) -> tuple[str, ...]:

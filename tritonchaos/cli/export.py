@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,9 +20,15 @@ _OUT = typer.Option(
 )
 
 
+_TABLES = typer.Option(
+    "--tables", help="Only these, as series,steps.", metavar="NAMES", envvar="TRITONCHAOS_TABLES", show_default=False
+)
+
+
 def export_command(
     run: RunFolder,
     to: Annotated[str, _TO] = "csv",
+    tables: Annotated[str | None, _TABLES] = None,
     out: Annotated[Path | None, _OUT] = None,
 ) -> None:
     """Write series, samples, readings, steps and events of a run as tables, and say where they are.
@@ -30,8 +37,13 @@ def export_command(
     every single reading with its name; `steps` what was asked and answered; `events` everything, its fields as JSON.
     Times are ns since the run's start; memory is in bytes.
     """
+    from tritonchaos.cli.waiting import Waiting
     from tritonchaos.store import export, open_history
 
-    history = open_history(run)
-    for path in export(history, to, out or Path(f"{run.resolve().name}-{to}")):
+    chosen = [name.strip() for name in tables.split(",")] if tables else []
+    with Waiting(sys.stderr) as waiting:
+        waiting.now("opening the run")
+        history = open_history(run, most_kept=0)  # each event is wanted once
+        written = export(history, to, out or Path(f"{run.resolve().name}-{to}"), chosen, waiting.now)
+    for path in written:
         typer.echo(path)

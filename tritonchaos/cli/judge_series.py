@@ -100,7 +100,7 @@ def _head(judged: SeriesVerdict, channel: Channel) -> Text:
     state = judged.state
     head = Text(f"{judged.id}  ", style="bold")
     head.append(judged.verdict.value, style=f"bold {_COLORS[judged.verdict]}")
-    head.append(f"  {judged.cycles} cycles")
+    head.append(f"  {judged.cycles} {'cycle' if judged.cycles == 1 else 'cycles'}")
     if judged.verdict is Growth.LEAK and state.bytes_per_cycle is not None:
         head.append(f"  {_amount(state.bytes_per_cycle, channel)} per cycle")
     return head.append(f"  ({state.rule}, {state.shape})" if state.rule else "")

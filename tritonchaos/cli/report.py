@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from enum import Enum
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,8 +33,9 @@ Picture = Annotated[
 
 def report_command(run: RunFolder, report: Reports = None, picture: Picture = None, plugin: Plugins = None) -> None:
     """Write the reports of a run directory, or of a set, again and say where they are; needs no server."""
+    from tritonchaos.cli.waiting import Waiting
     from tritonchaos.plugins import load_plugins
-    from tritonchaos.running import judge_folder
+    from tritonchaos.running import report_folder
     from tritonchaos.running_sets import report_set
     from tritonchaos.store import is_set
 
@@ -41,5 +46,12 @@ def report_command(run: RunFolder, report: Reports = None, picture: Picture = No
 
         require_matplotlib()
         reports = (*reports, picture.value)
-    for path in report_set(run, reports) if is_set(run) else judge_folder(run, reports).written:
+    say = partial(typer.echo, err=True)
+    with Waiting(sys.stderr) as waiting:
+        written: Sequence[Path]
+        if is_set(run):
+            written = report_set(run, reports, waiting.now)
+        else:
+            written = report_folder(run, reports, say=say, doing=waiting.now).written
+    for path in written:
         typer.echo(path)

@@ -61,7 +61,8 @@ class HttpConnection:
         host: Name or address.
         port: TCP port.
         unix_path: Unix socket of a relay to that host and port. The first byte of a connection through it is 0, or
-            the errno with which the relay could not connect.
+            the errno with which the relay could not connect. A relay that hands the connection over does so with that
+            byte.
     """
 
     def __init__(self, host: str, port: int, unix_path: str | None = None) -> None:
@@ -204,7 +205,10 @@ def _connect_to_relay(path: str, deadline: _Deadline) -> socket.socket:
         connection.settimeout(deadline.left_s())
         connection.connect(path)
         connection.settimeout(deadline.left_s())
-        told = connection.recv(1)
+        told, handed_over, _, _ = socket.recv_fds(connection, 1, 1, socket.MSG_CMSG_CLOEXEC)
+        if handed_over:
+            connection.close()
+            return socket.socket(fileno=handed_over[0])
         if told == b"\0":
             return connection
         reason = _told_by_relay(told[0] if told else errno.ECONNRESET)

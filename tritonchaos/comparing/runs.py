@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tritonchaos.errors import StoreError
-from tritonchaos.judging import judge_history
+from tritonchaos.kept_verdict import judge_unless_kept
 from tritonchaos.observations import (
     Answer,
     CycleFinished,
@@ -23,7 +23,6 @@ from tritonchaos.observations import (
     StepFinished,
 )
 from tritonchaos.post_unload import Channel, channel, may_be_somebody_elses, primary_metrics
-from tritonchaos.store import open_history
 from tritonchaos.verdict import Assessment, Finding
 
 _SCENARIO: Final = "scenario.yaml"
@@ -63,8 +62,8 @@ def read_run(folder: Path, cell: str = "") -> ComparedRun:
     Raises:
         StoreError: It is not one, cannot be read, or its scenario is missing.
     """
-    history = open_history(folder)
-    finished = judge_history(history)
+    finished = judge_unless_kept(folder)
+    history = finished.history
     facts = history.facts
     return ComparedRun(
         folder=folder,

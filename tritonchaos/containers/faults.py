@@ -7,7 +7,7 @@ from tritonchaos.containers.engine import Engine, asking
 from tritonchaos.containers.outside import Outside
 from tritonchaos.containers.relay import Relay
 from tritonchaos.containers.scratch import Filler
-from tritonchaos.errors import TargetError
+from tritonchaos.errors import TargetError, TritonChaosBug
 from tritonchaos.plugins import Place
 from tritonchaos.units import format_bytes
 
@@ -17,13 +17,17 @@ class Faults:
 
     Args:
         relay: Through which requests go; None: they go through the engine's network.
+        can_be_cut: Requests go only where they can be stopped.
     """
 
-    def __init__(self, engine: Engine, container: Container, outside: Outside, relay: Relay | None) -> None:
+    def __init__(
+        self, engine: Engine, container: Container, outside: Outside, relay: Relay | None, *, can_be_cut: bool
+    ) -> None:
         self._engine = engine
         self._container = container
         self._outside = outside
         self._relay = relay
+        self._can_be_cut = can_be_cut
         self._filler = Filler()
         self._is_paused = False
         self._is_cut = False
@@ -53,6 +57,8 @@ class Faults:
 
     def cut_network(self) -> None:
         """Let nothing through any more."""
+        if not self._can_be_cut:
+            raise TritonChaosBug("the network is cut in a run that was not to cut it: requests would still get through")
         if self._is_cut:
             return
         self._is_cut = True

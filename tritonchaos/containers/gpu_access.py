@@ -6,6 +6,7 @@ Device Interface"; Docker's documentation of CDI (Docker 25 and later).
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -28,9 +29,14 @@ _FIRST_API_WITH_CDI: Final = (1, 44)
 _HOOKS: Final = ("nvidia-container-runtime-hook", "nvidia-container-toolkit")
 # Where NVIDIA's images look for the driver's libraries (their LD_LIBRARY_PATH).
 _LIBRARIES_IN_CONTAINER: Final = "/usr/local/nvidia/lib64"
-_LIBRARIES: Final = re.compile(
-    r"\s(lib(?:cuda|nvidia-ml|nvidia-ptxjitcompiler|nvidia-nvvm|nvidia-gpucomp)\.so\.\S+) .*x86-64.* => (\S+)"
+# Libraries of the driver for CUDA and NVML. Source: libnvidia-container, src/nvc_info.c, compute_libs and utility_libs,
+# without OpenCL's; a driver has some of them under names with a number, such as libnvidia-nvvm70.
+_NAME: Final = (
+    r"lib(?:cuda|cudadebugger|nvidia-(?:ml|cfg|ptxjitcompiler|nvvm\d*|gpucomp|tileiras|allocator|pkcs11(?:-openssl3)?))"
+    r"\.so\.\d[\d.]*"
 )
+_LISTED: Final = re.compile(rf"\s({_NAME}) .*x86-64.* => (\S+)")
+_LIBRARY: Final = re.compile(_NAME)
 _HOW: Final = (
     "install the NVIDIA Container Toolkit on this machine and run `nvidia-ctk runtime configure --runtime=docker`, or "
     "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` for CDI; without a GPU take gpus out of the target"
@@ -44,19 +50,45 @@ class Machine:
     root: Path = Path("/")
     which: Callable[[str], str | None] = shutil.which
     library_list: Callable[[], str] = field(default=lambda: _library_list())
+    library_folders: Callable[[], Sequence[str]] = field(default=lambda: _library_folders())
 
     def exists(self, path: str) -> bool:
         return (self.root / path.lstrip("/")).exists()
 
+    def libraries(self) -> dict[str, str]:
+        """Driver libraries: name that a program asks for -> path; from the loader's list, else from its folders."""
+        found: dict[str, str] = dict(_LISTED.findall(self.library_list()))
+        for folder in self.library_folders():
+            for file in sorted((self.root / folder.lstrip("/")).glob("lib*.so.*")):
+                if _LIBRARY.fullmatch(file.name):
+                    found.setdefault(file.name, str(file))
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class GpuAccess:
-    """How the GPUs that were asked for get into the container."""
+    """How the GPUs that were asked for get into the container.
+
+    Attributes:
+        library_folder: Folder in the container that holds the driver's libraries and that its loader must search; "":
+            whoever puts them there sees to that.
+    """
 
     way: str
     uuids: tuple[str, ...]
     devices: GpuDevices = field(default_factory=GpuDevices)
     mounts: tuple[Mount, ...] = ()
+    library_folder: str = ""
+
+    def library_path(self, given: str) -> str:
+        """LD_LIBRARY_PATH with which a container's programs find the driver.
+
+        Args:
+            given: What it would be otherwise.
+        """
+        if not self.library_folder or self.library_folder in given.split(":"):
+            return given
+        return f"{given}:{self.library_folder}" if given else self.library_folder
 
 
 def find_gpus() -> list[Gpu]:
@@ -151,19 +183,23 @@ def _cdi(gpus: Sequence[Gpu], facts: EngineFacts, machine: Machine) -> GpuAccess
 def _device_nodes(gpus: Sequence[Gpu], facts: EngineFacts, machine: Machine) -> GpuAccess | str:
     if facts.is_rootless:
         return "a rootless engine may not give device nodes"
+    split = [gpu.uuid for gpu in gpus if gpu.has_mig_mode]
+    if split:
+        return f"{', '.join(split)} is split into MIG instances, which need further nodes"
     needed = ["/dev/nvidiactl", "/dev/nvidia-uvm", *(f"/dev/nvidia{_minor(gpu, machine)}" for gpu in gpus)]
     missing = [node for node in needed if not machine.exists(node)]
     if missing:
         return f"there is no {', '.join(missing)}"
-    libraries = dict(_LIBRARIES.findall(machine.library_list()))
+    libraries = machine.libraries()
     if not any(name.startswith("libcuda.so") for name in libraries):
-        return "the driver's libcuda.so.1 is not in the loader's list (ldconfig -p)"
+        searched = ", ".join(machine.library_folders())
+        return f"the driver's libcuda.so.1 is neither in the loader's list (ldconfig -p) nor in {searched}"
     mounts = tuple(
         Mount(str(Path(path).resolve()), f"{_LIBRARIES_IN_CONTAINER}/{name}")
         for name, path in sorted(libraries.items())
     )
     extra = [node for node in ("/dev/nvidia-uvm-tools",) if machine.exists(node)]
-    return GpuAccess("devices", _uuids(gpus), GpuDevices(nodes=(*needed, *extra)), mounts)
+    return GpuAccess("devices", _uuids(gpus), GpuDevices(nodes=(*needed, *extra)), mounts, _LIBRARIES_IN_CONTAINER)
 
 
 _WAYS: Final[Mapping[str, Callable[[Sequence[Gpu], EngineFacts, Machine], GpuAccess | str]]] = {
@@ -215,3 +251,9 @@ def _library_list() -> str:
         return subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, timeout=10).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
+
+
+def _library_folders() -> tuple[str, ...]:
+    """Where a loader looks before its list, and where a driver is that is mounted, as into a container."""
+    asked = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return tuple(dict.fromkeys([*(folder for folder in asked if folder.startswith("/")), _LIBRARIES_IN_CONTAINER]))

@@ -55,6 +55,7 @@ class Image:
         id: "sha256:…" of its configuration; what it holds, wherever it came from.
         digest: Of its manifest in the registry; "" for one that was built here.
         labels: That its builder gave it.
+        entrypoint: What a container of it runs before a command.
     """
 
     reference: Reference
@@ -63,6 +64,7 @@ class Image:
     size_bytes: int
     labels: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    entrypoint: tuple[str, ...] = ()
 
     @property
     def exactly(self) -> str:
@@ -196,4 +198,5 @@ def _image(reference: Reference, found: Mapping[str, Any]) -> Image:
         size_bytes=int(found.get("Size", 0)),
         labels=dict(config.get("Labels") or {}),
         env={name: value for name, _, value in pairs},
+        entrypoint=tuple(config.get("Entrypoint") or ()),
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MODELS: Final = "/tritonchaos/models"
 TRIM: Final = "/tritonchaos/trim"
+LOG: Final = "/tritonchaos/log"
 TEMP: Final = "/tmp"
 HTTP_PORT: Final = 8000
 GRPC_PORT: Final = 8001
@@ -104,7 +105,7 @@ def server_spec(
         command=(*_unset(launch, image), *settings.command, *arguments),
         entrypoint=tuple(settings.entrypoint) if settings.entrypoint is not None else None,
         labels=labels(run_mark(launch), "server"),
-        env=_environment(launch),
+        env=_environment(launch) | library_path(image, gpus, launch.env),
         user=user_of(settings.user, engine),
         users="host" if engine.remaps_users else "",
         has_init=settings.init,
@@ -139,16 +140,18 @@ def build_spec(
 ) -> ContainerSpec:
     """A container in which something is built: no network, and nothing to write but a folder and scratch space.
 
-    The image's entrypoint is left out: what it prints is no output of the command.
+    The image's entrypoint is left out, unless it decides which CUDA driver library a program with a GPU gets.
     """
     mark = f"tc_{secrets.token_hex(4)}"
+    through = image.entrypoint if gpus is not None and is_nvidias(image.entrypoint) else ()
+    whole = (*through, *command)
     return ContainerSpec(
         image=image.id,
         name=f"tritonchaos-{mark.removeprefix('tc_')}-build",
-        entrypoint=(command[0],),
-        command=tuple(command[1:]),
+        entrypoint=whole[:1],
+        command=whole[1:],
         labels=labels(mark, "build"),
-        env={"TMPDIR": TEMP, "HOME": TEMP},
+        env={"TMPDIR": TEMP, "HOME": TEMP} | library_path(image, gpus, {}),
         user=user_of("caller", engine),
         users="host" if engine.remaps_users else "",
         security=(_NO_NEW_PRIVILEGES, *settings.security_opt),
@@ -157,6 +160,26 @@ def build_spec(
         shm_bytes=settings.shm_size,
         gpus=gpus.devices if gpus else GpuDevices(),
     )
+
+
+def is_nvidias(entrypoint: Sequence[str]) -> bool:
+    """Say whether an image starts as NVIDIA's do: with a driver older than its CUDA, libcuda of the image is used.
+
+    Source: CUDA compatibility guide, "Forward Compatibility"; the program /opt/nvidia/nvidia_entrypoint.sh of NVIDIA's
+    images, which then puts a folder below /usr/local/cuda/compat in front of LD_LIBRARY_PATH.
+    """
+    return bool(entrypoint) and Path(entrypoint[0]).name == "nvidia_entrypoint.sh"
+
+
+def library_path(image: Image, gpus: GpuAccess | None, asked: Mapping[str, str | None]) -> dict[str, str]:
+    """Variable with which the container's programs find the driver's libraries; empty where that needs none.
+
+    Args:
+        asked: Variables of the scenario, which go before the image's.
+    """
+    given = asked.get("LD_LIBRARY_PATH", image.env.get("LD_LIBRARY_PATH", "")) or ""
+    path = "" if gpus is None else gpus.library_path(given)
+    return {} if path in ("", given) else {"LD_LIBRARY_PATH": path}
 
 
 def relay_spec(server: ContainerSpec, launch: LaunchSpec, engine: EngineFacts, number: int = 1) -> ContainerSpec:

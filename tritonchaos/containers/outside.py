@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from tritonchaos.containers.cgroups import PidsLimit, find_cgroups
 from tritonchaos.processes import Process, ProcessStat, descendants, end, is_running, read_stat
 
 SERVER: Final = "tritonserver"
 _BLOCK_BYTES: Final = 512
-_CGROUPS: Final = Path("/sys/fs/cgroup")
 
 
 class Outside:
@@ -37,6 +37,7 @@ class Outside:
         self._names = {"temp": temp, "shm": "/dev/shm"}
         self._server: ProcessStat | None = None
         self.cgroups: Mapping[str, Path] = {} if self._first is None else find_cgroups(pid)
+        self.pids_limit = PidsLimit(self.cgroups)
         for name in self._names:
             self.folder(name)
 
@@ -112,6 +113,7 @@ class Outside:
 
     def close(self) -> None:
         """Let the folders go; harmless when repeated."""
+        self.pids_limit.close()
         while self._folders:
             os.close(self._folders.popitem()[1])
 
@@ -140,55 +142,3 @@ def _find_server(first: ProcessStat) -> ProcessStat | None:
         return named[0]
     children = [stat for stat in below if stat.parent_pid == first.pid]
     return children[0] if children else first
-
-
-# --- cgroups -----------------------------------------------------------------------------------------
-
-
-def find_cgroups(pid: int) -> dict[str, Path]:
-    """Folders of a process's cgroups: controller -> folder; "" for the one of cgroup v2.
-
-    Source: cgroups(7), "/proc/[pid]/cgroup".
-    """
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    except OSError:
-        return {}
-    found = {}
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            folder = _CGROUPS / controller / path.lstrip("/") if controller else _CGROUPS / path.lstrip("/")
-            if "=" not in controller and folder.is_dir():
-                found[controller] = folder
-    return found
-
-
-def memory_folder(cgroups: Mapping[str, Path]) -> Path | None:
-    """The cgroup folder that counts memory; None where there is none or it cannot be read."""
-    candidates = (cgroups.get("memory"), cgroups.get(""))
-    return next((folder for folder in candidates if folder is not None and memory_bytes(folder) is not None), None)
-
-
-def memory_bytes(folder: Path) -> int | None:
-    """Memory that a cgroup uses, page cache included."""
-    return _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes")
-
-
-def times_at_pids_limit(cgroups: Mapping[str, Path]) -> int:
-    """How often a process or thread was refused because the container has too many; 0 where that is not known."""
-    for folder in (cgroups.get("pids"), cgroups.get("")):
-        try:
-            words = (folder / "pids.events").read_text().split() if folder is not None else []
-        except OSError:
-            continue
-        if "max" in words:
-            return int(words[words.index("max") + 1])
-    return 0
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None

@@ -2,11 +2,13 @@
  * Relays connections between Unix sockets in a folder and TCP ports of 127.0.0.1: the only way into a container whose
  * network is "none". Linked statically, it runs in any image.
  *
- *     relay FOLDER NAME=PORT[!] ...
+ *     relay FOLDER NAME=PORT[!|^] ...
  *
  * Each NAME becomes a socket in FOLDER. With "!" the first byte to the client says how connecting to the port went: 0,
- * or the errno, so that a refused connection is told from one that was closed. Backpressure is the kernel's: one buffer
- * per direction, and nothing is read while it is full.
+ * or the errno, so that a refused connection is told from one that was closed. With "^" the connection that was made is
+ * handed over with that byte (SCM_RIGHTS), and the client talks to the port itself: a socket belongs to the network in
+ * which it was made, whoever holds it. Backpressure is the kernel's: one buffer per direction, and nothing is read while
+ * it is full.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -39,7 +41,7 @@ struct pair {
 };
 
 struct port {
-    int listener, number, tells;
+    int listener, number, tells, hands_over;
 };
 
 static struct pair pairs[PAIRS];
@@ -92,10 +94,39 @@ static int open_flow(struct flow *flow, int from, int to) {
     return flow->bytes != NULL;
 }
 
+/* Without the right to take it the client gets the byte alone, and then the end: nothing else is here for it. */
+static void hand_over(int client, int problem, int server) {
+    unsigned char told = (unsigned char)problem;
+    struct iovec byte = {.iov_base = &told, .iov_len = 1};
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } rights = {0};
+    struct msghdr message = {.msg_iov = &byte, .msg_iovlen = 1};
+    if (problem == 0) {
+        fcntl(server, F_SETFL, 0); /* not blocking was our wish, and goes with the socket */
+        message.msg_control = &rights;
+        message.msg_controllen = sizeof rights;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(head), &server, sizeof(int));
+    }
+    sendmsg(client, &message, MSG_NOSIGNAL);
+}
+
 static void take_connection(const struct port *port) {
     int client = accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (client < 0) return;
     int server = -1;
+    if (port->hands_over) {
+        int problem = connect_to(port->number, &server);
+        hand_over(client, problem, server);
+        close(client);
+        if (server >= 0) close(server);
+        return;
+    }
     int problem = pair_count < PAIRS ? connect_to(port->number, &server) : EMFILE;
     unsigned char told = (unsigned char)problem;
     if (port->tells && write(client, &told, 1) != 1) problem = EPIPE;
@@ -195,7 +226,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTERM, end_process);
     signal(SIGINT, end_process);
-    if (argc < 3 || chdir(argv[1]) != 0) fail("relay FOLDER NAME=PORT[!] ...");
+    if (argc < 3 || chdir(argv[1]) != 0) fail("relay FOLDER NAME=PORT[!|^] ...");
     for (int i = 2; i < argc && port_count < PORTS; i++) {
         char *number = strchr(argv[i], '=');
         if (number == NULL) fail(argv[i]);
@@ -203,6 +234,7 @@ int main(int argc, char **argv) {
         struct port *port = &ports[port_count++];
         port->number = atoi(number);
         port->tells = strchr(number, '!') != NULL;
+        port->hands_over = strchr(number, '^') != NULL;
         port->listener = listen_at(argv[i]);
     }
     relay();

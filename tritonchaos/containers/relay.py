@@ -23,6 +23,11 @@ _PROGRAM: Final = "/tritonchaos/relay"
 _SOCKETS: Final = "/tritonchaos/sockets"
 _READY_S: Final = 20.0
 _MEMORY_BYTES: Final = 512 << 20
+# What the relay does for a socket of that name; for any other it only carries bytes (see relay.c).
+HTTP: Final = "http"
+GRPC: Final = "grpc"
+HANDED_OVER: Final = "handed_over"
+_MARKS: Final = {HTTP: "!", HANDED_OVER: "^"}
 
 
 def relay_program(
@@ -50,7 +55,8 @@ class Relay:
         beside: Id of the container whose network it shares.
         spec: Image, name, labels and user of its container; the rest is set here.
         folder: Existing empty folder of this machine for its sockets.
-        ports: Name of a socket -> port of 127.0.0.1 in the container. Only "http" tells how connecting went.
+        ports: Name of a socket -> port of 127.0.0.1 in the container. `HTTP` and `HANDED_OVER` tell how connecting
+            went, and the latter gives the connection away.
 
     Raises:
         TargetError: It does not come up; nothing of it is left.
@@ -87,7 +93,7 @@ class Relay:
             raise TargetError("the relay into the container's network ended: " + self._last_words())
 
     def cut(self) -> None:
-        """Let nothing through any more, as a network does that swallows packets."""
+        """Let nothing through any more, as a network does that swallows packets; not what was handed over."""
         self._engine.api.pause(self._container.id)
 
     def join(self) -> None:
@@ -122,7 +128,7 @@ def _complete(spec: ContainerSpec, beside: str, program: Path, folder: Path, por
         users=spec.users,
         security=spec.security,
         entrypoint=(_PROGRAM,),
-        command=(_SOCKETS, *(f"{name}={port}{'!' if name == 'http' else ''}" for name, port in ports.items())),
+        command=(_SOCKETS, *(f"{name}={port}{_MARKS.get(name, '')}" for name, port in ports.items())),
         has_init=False,
         network=f"container:{beside}",
         mounts=(Mount(str(program), _PROGRAM), Mount(str(folder), _SOCKETS, is_writable=True)),

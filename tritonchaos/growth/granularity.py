@@ -27,11 +27,12 @@ class Granularity:
 
     Args:
         given: The quantum, if it is known; then nothing is learned.
+        finest: No finer one is learned, and this one is taken to begin with; None: as usual on this channel.
     """
 
-    def __init__(self, given: int | None, channel: Channel) -> None:
-        self.quantum = given or USUAL[channel]
-        self._usual, self._smallest = USUAL[channel], _SMALLEST[channel]
+    def __init__(self, given: int | None, channel: Channel, finest: int | None = None) -> None:
+        self._usual, self._smallest = finest or USUAL[channel], finest or _SMALLEST[channel]
+        self.quantum = given or self._usual
         self._learns = given is None
         self._moves: Counter[int] = Counter()
         self._rises = self._falls = 0

@@ -27,6 +27,20 @@ def quantum(metric: str) -> int:
     return _QUANTA[channel(metric)]
 
 
+def growth_test(metric: str, footprint: int = 0) -> GrowthTest:
+    """Return a growth test for the readings of a metric.
+
+    On the device the quantum is learned, never finer than a page of 2 MiB: what hands memory out in larger pieces
+    (a pool of 20 MiB blocks) hides a leak for longer, and only a test that knows the pieces says how much STABLE
+    excludes. On the host it is the page of the kernel, and counts are exact: both are known, and there a run of even
+    differences would only be taken for a coarser quantum by chance.
+    """
+    kind, size = channel(metric), quantum(metric)
+    if kind is Channel.DEVICE:
+        return GrowthTest(None, footprint, kind, finest_quantum=size)
+    return GrowthTest(size, footprint, kind)
+
+
 @dataclass(frozen=True, slots=True)
 class _SameLoads:
     """Cycles in a row that repeated their loads equally often, with their first and last reading.
@@ -144,7 +158,7 @@ class JudgedSeries:
 
     def control_state(self) -> GrowthState:
         """Judge the control arm by itself, from what grew in its own cycles; it may leak as well."""
-        test, level = GrowthTest(quantum(self.metric), self._footprint, channel(self.metric)), 0
+        test, level = growth_test(self.metric, self._footprint), 0
         before: int | None = None
         for arm, value in self._readings():
             if arm is Arm.CONTROL:
@@ -188,7 +202,7 @@ class JudgedSeries:
         arms = self._arms_by_phase.setdefault(reading.phase, set())
         arms.add(reading.arm)
         if self._test is None:
-            self._test = GrowthTest(quantum(self.metric), channel=channel(self.metric))
+            self._test = growth_test(self.metric)
         # Only coin-ordered pairs put both arms into one phase.
         self._test.interleaved = any(len(found) == 2 for found in self._arms_by_phase.values())
         self._test.footprint = self._footprint

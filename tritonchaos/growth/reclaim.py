@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, ClassVar, Final
 
 from tritonchaos.observations import History, Reading
 from tritonchaos.units import format_bytes
@@ -17,6 +18,7 @@ _RUNGS: Final = (
     ("after_trim", "malloc_trim", "allocator or pool"),
     ("ladder_exit", "the end of the process", "backend or process"),
 )
+_NAMES: Final = frozenset({_START, "before_trim", *(name for name, _, _ in _RUNGS)})
 _TRIM: Final = "malloc_trim"
 _NOT_TRIMMED: Final = "allocator, backend or process"
 _NOBODY: Final = "nobody in the server's process"
@@ -49,11 +51,45 @@ def climb(history: History, metric: str, grown_bytes: int) -> Ladder | None:
     return Ladder(grown_bytes, tuple(rungs), held_by or _NOBODY)
 
 
+class _Rungs:
+    """Keeps the readings of ladders and trims: those by name, and every "loaded" one once a ladder has begun."""
+
+    kinds: ClassVar[tuple[type, ...]] = (Reading,)
+
+    def __init__(self) -> None:
+        self.counts: Counter[Any] = Counter()
+        self.readings: list[Reading] = []
+        self._has_begun = False
+
+    @property
+    def kept(self) -> int:
+        """How many it has."""
+        return len(self.readings)
+
+    def state(self) -> bool:
+        """Say whether a ladder has begun."""
+        return self._has_begun
+
+    def resume(self, state: bool) -> None:
+        """Go on from there."""
+        self._has_begun = state
+
+    def see(self, reading: Reading) -> None:
+        """Take the next reading."""
+        self._has_begun = self._has_begun or reading.name == _START
+        if reading.name in _NAMES or (self._has_begun and reading.name == "loaded"):
+            self.readings.append(reading)
+
+
+def _readings(history: History) -> list[Reading]:
+    return history.followed("rungs", _Rungs).readings
+
+
 def _levels(history: History, metric: str) -> dict[str, int]:
     """Level after each rung, from the last start of the ladder on; of the process nothing is left after its end."""
     wanted = {name for name, _, _ in _RUNGS}
     levels: dict[str, int] = {}
-    for reading in history.of(Reading):
+    for reading in _readings(history):
         if reading.name == _START:
             levels.clear()
         elif reading.name not in wanted or not levels:
@@ -74,7 +110,7 @@ def ladder_in_words(ladder: Ladder) -> str:
 def footprint_on_ladder(history: History, metric: str) -> int:
     """Bytes of the ladder's good load while it was loaded, for runs in which no cycle loads well; 0 if not known."""
     loaded, has_begun = 0, False
-    for reading in history.of(Reading):
+    for reading in _readings(history):
         has_begun = has_begun or reading.name == _START
         if has_begun and reading.name == "loaded":
             loaded = max(loaded, reading.values.get(metric, 0))
@@ -87,7 +123,7 @@ def trimmed(history: History, metric: str) -> int | None:
     """Return the bytes that the last trim of the allocators has returned; None where there was none."""
     before: Mapping[str, int] = {}
     returned: int | None = None
-    for reading in history.of(Reading):
+    for reading in _readings(history):
         if reading.name == "before_trim":
             before = reading.values
         elif reading.name == "after_trim" and metric in before and metric in reading.values:

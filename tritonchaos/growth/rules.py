@@ -29,7 +29,7 @@ def leak_rule(trial: Trial) -> str | None:
     if allocator.may_explain(trial) or wanders(trial):
         return None
     if keeps_pace(trial, halves=0.75, thirds=0.6):
-        if trial.cycles >= cycles_needed(trial) and not cache_may_explain(trial):
+        if trial.cycles_alike >= cycles_needed(trial) and not cache_may_explain(trial):
             return "steady"
         if outgrows_footprint(trial):
             return "footprint"

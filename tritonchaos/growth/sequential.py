@@ -41,6 +41,7 @@ class GrowthTest:
         channel: Where the readings come from: device, host or count.
         interleaved: Control and treatment cycles come in coin-ordered pairs; may be set later, once known.
         planned_share: Share of treatment cycles in those pairs.
+        finest_quantum: The finest that is learned, where `quantum` is None; None: as usual on this channel.
 
     Attributes:
         latest: The verdict up to now, with its numbers at the reading that decided it; `state` has those of now, and
@@ -54,13 +55,14 @@ class GrowthTest:
         channel: Channel | str = Channel.DEVICE,
         interleaved: bool = False,
         planned_share: float = 0.5,
+        finest_quantum: int | None = None,
     ) -> None:
         self.footprint = footprint
         self.channel = Channel(channel)
         self.interleaved = interleaved
         self.planned_share = planned_share
         self.latest = GrowthState(Growth.INCONCLUSIVE, reason="no treatment cycle was judged")
-        self._granularity = Granularity(quantum, self.channel)
+        self._granularity = Granularity(quantum, self.channel, finest_quantum)
         self._readings = Readings()
         self._noise = NoiseMeter(self._readings, self.channel)
         self._gate = self._noise.gate(self.quantum)

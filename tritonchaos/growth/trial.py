@@ -44,6 +44,18 @@ class Trial:
         return treated[floor.known_to - 1] - treated[floor.start] if floor.known_to > floor.start else 0
 
     @property
+    def cycles_alike(self) -> int:
+        """Those of them that loaded as often as the last one; in coin-ordered pairs all, as both arms load alike.
+
+        What fills up within some hundred loads looks even over the few that the first cycles of an amplified phase
+        make.
+        """
+        floor, treated, since = self.floor, self.readings.treated, self.readings.loads_since
+        if self.interleaved or since <= floor.start:
+            return self.cycles
+        return max(0, treated[floor.known_to - 1] - treated[since - 1])
+
+    @property
     def now(self) -> int:
         """Loads on those treatment cycles."""
         floor = self.floor
@@ -85,6 +97,11 @@ class Trial:
         """Say whether the steps come at irregular times; on the host the time before the first step must fit too."""
         is_host = self.channel is Channel.HOST
         return self.steps.begin_irregularly if is_host else self.steps.are_irregular
+
+    @property
+    def grown_per_reading(self) -> float:
+        """Growth per load, times the loads before a reading: what a treatment cycle adds, at present."""
+        return self.rate.bytes_per_cycle * self.loads if self.rate else 0.0
 
     @property
     def end(self) -> int:

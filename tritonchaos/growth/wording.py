@@ -45,12 +45,12 @@ def what_is_missing(trial: Trial) -> str:
 def _growing(trial: Trial) -> str:
     grown = trial.steps.total
     found = f"grew by {_amount(trial, grown)} in {len(trial.steps)} steps over {trial.cycles} treatment cycles"
-    if trial.rate and control_rate(trial) >= trial.rate.bytes_per_cycle / 2:
+    if trial.rate and control_rate(trial) >= trial.grown_per_reading / 2:
         control = f"the control arm grows too ({_amount(trial, control_rate(trial))} per cycle)"
         return f"{found}, but {control}; more control cycles before them, until 4 are flat, tell the arms apart"
     if allocator.may_explain(trial):
         return f"{found}; {_what_tells_it_from_the_allocator(trial, grown)}"
-    cycles = rules.cycles_needed(trial) - trial.cycles
+    cycles = rules.cycles_needed(trial) - trial.cycles_alike
     steps = rules.steps_needed(trial) - len(trial.steps)
     if cycles > 0 or steps > 0:
         return f"{found}; a leak needs {max(cycles, steps, 1)} more such cycles"
@@ -109,13 +109,22 @@ def _what_grew(trial: Trial) -> list[str]:
     since = trial.readings.treated[-1] - trial.readings.treated[steps.cycles[-1]]
     last = "in the last one" if since == 0 else "one cycle ago" if since == 1 else f"{since} cycles ago"
     kept = [
-        f"Over {trial.cycles} treatment cycles {total} stayed in use for good, in {len(steps)} steps of"
+        f"Over {_counted(trial)} {total} stayed in use for good, in {len(steps)} steps of"
         f" {_amount(trial, min(steps.sizes))} to {_amount(trial, max(steps.sizes))}; the last of them came {last}.",
         "Only what no later reading gave back is counted, so that a single high reading cannot be the cause.",
     ]
     end = trial.end
     first, second = (_amount(trial, trial.grown(end * part / 2, end * (part + 1) / 2)) for part in range(2))
-    return [*kept, f"The first half of these cycles grew by {first}, the second by {second}."]
+    what = "cycles" if trial.loads == 1 else "loads"
+    return [*kept, f"The first half of these {what} grew by {first}, the second by {second}."]
+
+
+def _counted(trial: Trial) -> str:
+    """Say how many treatment cycles count, and why not all of them do."""
+    run = trial.readings.treated[-1]
+    if run == trial.cycles:
+        return f"{run} treatment cycles"
+    return f"{trial.cycles} of {run} treatment cycles (the first set up what stays, the last may still give back)"
 
 
 def _why_it_is_no_warm_up(trial: Trial, state: GrowthState) -> list[str]:
@@ -131,14 +140,26 @@ def _why_it_is_no_warm_up(trial: Trial, state: GrowthState) -> list[str]:
             f"That is more than four times what the same cycles could use again ({unit}), so that no cache explains it."
         ]
     if trial.has_flat_control:
-        return [
+        control = _amount(trial, control_rate(trial))
+        flat = (
             f"The {trial.block} control cycles before had gone flat, so that what a server sets up once was there"
-            f" already; they grow by {_amount(trial, control_rate(trial))} per cycle."
+            f" already; they grow by {control} per cycle."
+        )
+        if trial.loads == 1:
+            return [flat]
+        return [
+            flat,
+            f"They were read after one load each, these at last after {trial.loads}, with {_per_reading(trial)} more in"
+            " use each time: that the control's loads do not grow likewise is not shown; `arms` would show it.",
         ]
     return [
         f"Warm-up, pools and caches stop growing; this did not stop or slow down in {trial.cycles} cycles. There was no"
         " flat control arm, so a pool that needs still longer to fill is not ruled out: a control block would do so."
     ]
+
+
+def _per_reading(trial: Trial) -> str:
+    return _amount(trial, trial.grown_per_reading)
 
 
 def _how_much(trial: Trial, state: GrowthState) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonchaos.observations.cycle_readings import CycleReading, PackedReadings, pick
+from tritonchaos.observations.cycle_readings import CycleReading
+from tritonchaos.observations.cycle_table import ChosenReadings, CycleKind, CycleTable, SeenCycle, pick
 from tritonchaos.observations.events import (
     CycleFinished,
     CycleStarted,
@@ -31,9 +32,12 @@ from tritonchaos.observations.replies import Answer, Arm, Expectation, JsonValue
 __all__ = [
     "Answer",
     "Arm",
+    "ChosenReadings",
     "CycleFinished",
+    "CycleKind",
     "CycleReading",
     "CycleStarted",
+    "CycleTable",
     "Event",
     "EventT",
     "Evidence",
@@ -46,7 +50,6 @@ __all__ = [
     "ModelState",
     "NoAnswer",
     "Note",
-    "PackedReadings",
     "PhaseFacts",
     "PhaseSkipped",
     "PhaseStopped",
@@ -55,6 +58,7 @@ __all__ = [
     "Reading",
     "Reply",
     "RunFacts",
+    "SeenCycle",
     "ServerExited",
     "ServerStarted",
     "ServerStopped",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from tritonchaos.observations.events import Event
@@ -47,11 +47,3 @@ def walk(events: Sequence[Event], followers: Sequence[Follower]) -> None:
     for event in of_kinds(events, tuple(sees)):
         for see in sees[type(event)]:
             see(event)
-
-
-def follow_all(events: Sequence[Event], known: dict[str, Any], wanted: Mapping[str, Callable[[], Follower]]) -> None:
-    """Let those that are not known yet walk together, and remember them when they have seen everything."""
-    new = {key: make() for key, make in wanted.items() if key not in known}
-    if new:
-        walk(events, list(new.values()))
-        known.update(new)

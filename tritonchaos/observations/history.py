@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tritonchaos.observations.events import Event, EventT
-from tritonchaos.observations.following import Follower, FollowerT, follow_all, of_kinds
+from tritonchaos.observations.following import Follower, FollowerT, of_kinds
 from tritonchaos.observations.replies import Arm, JsonValue
+from tritonchaos.observations.server_log import ServerLog
+from tritonchaos.observations.skimming import HasStretches, Made, Stretches, follow_all, made_by
 
 FoundT = TypeVar("FoundT")
 
@@ -78,7 +80,7 @@ class History:
     Attributes:
         events: In the order in which they were recorded.
         samples: Metric -> (t_ns, value) pairs of the sampling thread, shape [samples, 2]; may be read lazily.
-        log: The bytes of server.log, or b"" where it is missing.
+        log: The bytes of server.log, read when they are asked for; b"" where it is missing.
         interrupted: The user ended the run, or it has no proper end (it was killed).
         scenario_text: The scenario as run, or "" where it is missing.
     """
@@ -86,7 +88,7 @@ class History:
     facts: RunFacts
     events: Sequence[Event]
     samples: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
-    log: bytes = b""
+    log: ServerLog = b""
     interrupted: bool = False
     scenario_text: str = ""
     _remembered: dict[str, Any] = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -118,6 +120,16 @@ class History:
         """Let followers walk over the events together, each under a key of its own."""
         follow_all(self.events, self._remembered, followers)
 
-    def log_lines(self, start: int = 0, end: int | None = None) -> list[str]:
+    @property
+    def stretches(self) -> Stretches | None:
+        """Which cycles are alike; None where nobody knows."""
+        return self.events.stretches if isinstance(self.events, HasStretches) else None
+
+    def made(self, key: str) -> Made | None:
+        """Return what a follower made of each stretch; None where it walked over all events, or has not yet."""
+        found: Made | None = self._remembered.get(made_by(key))
+        return found
+
+    def log_lines(self, start: int, end: int) -> list[str]:
         """Return the log lines between two byte offsets of server.log, undecodable bytes replaced."""
         return self.log[start:end].decode("utf-8", "replace").splitlines()

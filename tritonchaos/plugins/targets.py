@@ -30,6 +30,7 @@ class LaunchSpec:
         ulimits: Resource limits such as "nofile" -> value, -1 for none.
         startup_deadline_s: Longest time until the live endpoint answers.
         may_trim: The run will want `CanTrim.trim` of this server; what that takes may be prepared.
+        may_cut_network: The run may cut this server off, so that no way to it may be taken that could not be cut.
     """
 
     repository: Path
@@ -44,6 +45,7 @@ class LaunchSpec:
     startup_deadline_s: float = 60.0
     ulimits: Mapping[str, int] = field(default_factory=dict)
     may_trim: bool = False
+    may_cut_network: bool = True
 
     def with_settings(self, settings: ServerSettings) -> LaunchSpec:
         """The same start with other settings."""

@@ -30,11 +30,22 @@ _USER: Final = re.compile(
     r"|\b[ug]id=\d+\()(?P<taken>[A-Za-z_][A-Za-z0-9._-]{1,31})"
 )
 _HOST: Final = re.compile(
-    r"(?P<kept>(?<![A-Za-z0-9])(?:HOSTNAME|hostname|host[_ ]name|nodename|node[_ ]name|NODE_NAME|POD_NAME)"
+    r"(?P<kept>(?<![A-Za-z0-9])(?:HOSTNAME|hostname|host[_ ]name|nodename|node[_ ]name|NODE_NAME|POD_NAME|AccountName)"
     r"[\"']?\s*[=:]\s*[\"']?)(?P<taken>[A-Za-z0-9][A-Za-z0-9.-]*)"
 )
 _IN_URL: Final = re.compile(
     r"(?P<kept>(?<![A-Za-z0-9])[A-Za-z][A-Za-z0-9+.-]{0,20}://(?:[^\s/@]*@)?)(?P<taken>[A-Za-z0-9][A-Za-z0-9.-]*)"
+)
+# What lies on a machine or in a bucket that was taken out.
+_ON_HOST: Final = re.compile(
+    r"(?P<kept>://(?:<token>@)?\[?<(?:host|ip)>\]?(?::\d{1,5})?)(?P<taken>/(?!v2/)[^\s'\"`<>?#,:;)]+)"
+)
+# Last components of paths that are the same for everybody.
+_COMMON: Final = frozenset(
+    {
+        *("tritonserver", "python", "python3", "perf_analyzer", "model_repository", "repository", "models", "backends"),
+        *("bin", "lib", "lib64", "include", "src", "tmp", "log", "logs", "cache", "config", "venv", "site-packages"),
+    }
 )
 _DOMAIN: Final = re.compile(
     r"(?<![\w@./-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+"
@@ -93,10 +104,12 @@ class Redactor:
     Args:
         values: Texts that are secret wherever they stand, such as the values of environment variables, by their name.
         versions: Texts that are version numbers although they look like addresses.
+        names: Last components of paths that are needed to understand the rest, such as names of models.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
     versions: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     _users: set[str] = field(default_factory=set, init=False)
     _hosts: set[str] = field(default_factory=set, init=False)
     _taken: Counter[tuple[str, str]] = field(default_factory=Counter, init=False)
@@ -173,8 +186,14 @@ class Redactor:
         return self._sub(_USER, text, "user name", where, lambda m: f"{m['kept']}<user>", unless=known)
 
     def _paths(self, text: str, where: str) -> str:
-        text = self._sub(_HOME, text, "home path", where, lambda match: _in_home(match["rest"]))
-        return self._sub(_PATH, text, "path", where, lambda match: _shortened("<path>", match[0]))
+        text = self._sub(_HOME, text, "home path", where, lambda m: self._shortened("<home>", m["rest"]))
+        return self._sub(_PATH, text, "path", where, lambda match: self._shortened("<path>", match[0]))
+
+    def _shortened(self, word: str, path: str) -> str:
+        """Keep a file's name, a version's number and a name that is known; a folder may be a project or a customer."""
+        last = re.split(r"[/\\]+", path.rstrip("/\\"))[-1]
+        is_kept = "." in last or last.isdigit() or last in self.names or last in _COMMON
+        return f"{word}/{last}" if is_kept else word
 
     def _machines(self, text: str, where: str) -> str:
         spans = find_addresses(text, self.versions)
@@ -185,6 +204,9 @@ class Redactor:
         public = lambda m: bool(_PUBLIC.match(m["taken"])) or _is_number(m["taken"])  # noqa: E731
         for pattern in (_HOST, _IN_URL):
             text = self._sub(pattern, text, "host name", where, lambda m: f"{m['kept']}<host>", unless=public)
+        of_host = lambda m: m["taken"].count("/") == 1 and "." in m["taken"]  # noqa: E731
+        shortened = lambda m: m["kept"] + self._shortened("/<path>", m["taken"])  # noqa: E731
+        text = self._sub(_ON_HOST, text, "path", where, shortened, unless=of_host)
         return self._sub(
             _DOMAIN, text, "host name", where, lambda match: "<host>", unless=lambda m: bool(_PUBLIC.match(m[0]))
         )
@@ -220,18 +242,6 @@ def _keep_name(match: re.Match[str]) -> str:
 
 def _word(word: str) -> Callable[[re.Match[str]], str]:
     return lambda match: word
-
-
-def _in_home(path: str) -> str:
-    """A folder right below a home is a project's name more often than not, and goes; a file's name stays."""
-    parts = [part for part in re.split(r"[/\\]+", path) if part]
-    return "<home>" if len(parts) == 1 and "." not in parts[0] else _shortened("<home>", path)
-
-
-def _shortened(word: str, path: str) -> str:
-    """Keep the last component only: what lies between tells of the user's projects."""
-    last = re.split(r"[/\\]+", path.rstrip("/\\"))[-1]
-    return f"{word}/{last}" if last else word
 
 
 def _is_number(text: str) -> bool:

@@ -57,5 +57,10 @@ IN_QUERY: Final = re.compile(
     re.IGNORECASE,
 )
 
-PARTS: Final = (IN_ADDRESS, SCHEME_AND_TOKEN, BESIDE_NAME, IN_CONFIG, IN_QUERY)
+# The public half names its owner's machines wherever it is listed.
+SSH_KEY: Final = re.compile(
+    r"(?P<kept>(?<![\w-])(?:ssh-[a-z0-9]{3,10}|ecdsa-sha2-nistp\d{3})\s{1,3})(?P<taken>AAAA[A-Za-z0-9+/=]{16,})"
+)
+
+PARTS: Final = (SSH_KEY, IN_ADDRESS, SCHEME_AND_TOKEN, BESIDE_NAME, IN_CONFIG, IN_QUERY)
 WHOLE: Final = (PRIVATE_KEY, BY_FORM)

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from tritonchaos.observations import Position
 from tritonchaos.plugins import REPORTERS
 from tritonchaos.reporters.markdown_text import code, fenced, plain, table
 from tritonchaos.summary import (
     FinishedRun,
     TableBlock,
     TableRow,
-    growth_text,
+    finding_facts,
     is_memory,
     variant_sentences,
     without_folders,
 )
 from tritonchaos.units import MIB
-from tritonchaos.verdict import Assessment, Finding
+from tritonchaos.verdict import Assessment
 
 _REPLY_CHARACTERS: Final = 120
 _EVIDENCE_LINES: Final = 40
@@ -61,38 +60,13 @@ def _findings(run: FinishedRun) -> Iterator[str]:
     yield "## Findings"
     for number, finding in enumerate(run.verdict.findings, 1):
         yield f"### {number}. {finding.kind}: {plain(without_folders(finding.title))}"
-        yield "\n".join(f"- {line}" for line in _finding_facts(finding))
+        yield "\n".join(f"- {line}" for line in finding_facts(finding, code, plain, folder="."))
         if finding.evidence:
             yield fenced([without_folders(line) for line in _shortened(finding.evidence)])
         if finding.details:
             yield f"<details><summary>{plain(without_folders(finding.details[0]))}</summary>"
             yield fenced([without_folders(line) for line in _shortened(finding.details[1:])])
             yield "</details>"
-
-
-def _finding_facts(finding: Finding) -> Iterator[str]:
-    if finding.bytes_per_cycle is not None:
-        yield f"growth: {growth_text(finding)}"
-    if finding.metric:
-        yield f"metric: {code(finding.metric)}"
-    if finding.position is not None:
-        step = f" ({plain(finding.step)})" if finding.step else ""
-        yield f"first seen: {plain(str(finding.position))}{step}, {finding.occurrences} in all"
-        yield f"all that happened there: {code(_show(finding.position))}"
-    yield f"found by {code(finding.checker)}, id {code(finding.id)}"
-    if finding.known:
-        yield f"already known: {plain(finding.known)}"
-    if finding.undocumented:
-        yield "the step that led here goes outside Triton's documented rules"
-    if not finding.counts:
-        yield "it does not count for the exit code"
-
-
-def _show(position: Position) -> str:
-    """Return the command that prints the cycle, or the steps outside of cycles, of a position."""
-    track = "" if position.track == "main" else f" --track {position.track}"
-    cycle = "" if position.cycle is None else f" --cycle {position.cycle}"
-    return f"tritonchaos show . --phase {position.phase}{track}{cycle}"
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:

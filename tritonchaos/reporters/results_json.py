@@ -13,6 +13,7 @@ from tritonchaos.plugins import REPORTERS
 from tritonchaos.summary import FinishedRun
 
 _INDENT: Final = 2
+_AT_ONCE: Final = 10_000  # numbers
 
 
 def dump(results: Mapping[str, JsonValue]) -> str:
@@ -42,7 +43,9 @@ def pieces(value: JsonValue, depth: int = 0) -> Iterator[str]:
 def _elements(values: Sequence[JsonValue], depth: int) -> Iterator[str]:
     between = f",{_line(depth)}"
     if all(element is None or type(element) is int for element in values):
-        yield json.dumps(values, separators=(between, ": "))[1:-1]
+        for start in range(0, len(values), _AT_ONCE):
+            yield between if start else ""
+            yield json.dumps(values[start : start + _AT_ONCE], separators=(between, ": "))[1:-1]
         return
     for number, element in enumerate(values):
         if number:

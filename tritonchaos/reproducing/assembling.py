@@ -17,9 +17,12 @@ _PARTS: Final = (
     "building",
     "inference",
     "expecting",
+    "files",
     "steps",
+    "rounds",
     "beside",
     "sizes",
+    "slowness",
     "judging",
     "main",
 )

@@ -16,9 +16,11 @@ from typing import Any, Final
 
 from tritonchaos import __version__
 from tritonchaos.errors import StoreError
+from tritonchaos.observations.server_log import ServerLog
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.assembling import assemble
-from tritonchaos.reproducing.issue import docker_line, image_sentence, issue_text, versions
+from tritonchaos.reproducing.docker_run import docker_line, image_sentence
+from tritonchaos.reproducing.issue import DIFFERENT, issue_text, versions
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes
 from tritonchaos.reproducing.observed import expected_sentence, observed_rows
 from tritonchaos.reproducing.program.server import CC_LINE
@@ -93,7 +95,8 @@ def _refuse_existing(out: Path, archive: Path) -> None:
 def _redactor(recorded: Recorded) -> Redactor:
     history = recorded.finished.history
     known = frozenset(value for name, value in history.facts.target.items() if "version" in name)
-    redactor = Redactor(values=secret_values(recorded), versions=known)
+    models = frozenset(edit.model for edit in recorded.edits)
+    redactor = Redactor(values=secret_values(recorded), versions=known, names=models)
     redactor.learn(_texts(recorded))
     return redactor
 
@@ -138,14 +141,14 @@ def _contents(recorded: Recorded, finding: Finding, redactor: Redactor, wishes: 
     files |= _planted_sources() if recipe["planted"] else {}
     files["README.md"] = _readme(recorded, recipe, models).encode()
     files["REDACTED.md"] = _redacted(redactor, models, wishes).encode()
-    files[MANIFEST] = _json(_manifest(recorded, finding, files))
+    files[MANIFEST] = _json(_manifest(finding, files, recipe))
     return dict(sorted(files.items()))
 
 
-def _shortened(log: bytes) -> bytes:
+def _shortened(log: ServerLog) -> bytes:
     """Keep the beginning and the end of a long log."""
     if len(log) <= _LOG_START_BYTES + _LOG_END_BYTES:
-        return log
+        return log[:]
     left_out = len(log) - _LOG_START_BYTES - _LOG_END_BYTES
     return b"%s\n... %d bytes are left out ...\n%s" % (log[:_LOG_START_BYTES], left_out, log[-_LOG_END_BYTES:])
 
@@ -163,7 +166,7 @@ def _head(recorded: Recorded, recipe: Mapping[str, Any]) -> str:
     lines = [
         f"Reproduces: {finding['kind']}: {finding['title']}",
         "",
-        f"    {docker_line(recorded, recorded.finished.history.facts.uses_gpu)}",
+        f"    {docker_line(recorded)}",
         "",
         image_sentence(recorded),
         "",
@@ -181,7 +184,7 @@ def _head(recorded: Recorded, recipe: Mapping[str, Any]) -> str:
 def _readme(recorded: Recorded, recipe: Mapping[str, Any], models: ModelFiles) -> str:
     lines = [f"# {recipe['finding']['kind']}: {recipe['finding']['title']}", ""]
     lines += [image_sentence(recorded), "", "```sh"]
-    lines += [docker_line(recorded, recorded.finished.history.facts.uses_gpu)]
+    lines += [docker_line(recorded)]
     lines += ["python3 repro.py --server /path/to/tritonserver    # without Docker", "python3 repro.py --clean-twin"]
     lines += ["```", "", "Exit code 1: reproduced, 0: not reproduced, 3: cannot tell.", ""]
     lines += ["- `repro.py`: one program, Python's standard library only", "- `models/`: the models in each state"]
@@ -190,6 +193,9 @@ def _readme(recorded: Recorded, recipe: Mapping[str, Any], models: ModelFiles) -
     lines += ["- `REDACTED.md`: what was taken out", f"- `{MANIFEST}`: every file with its sha256"]
     if recipe["planted"]:
         lines += ["- `planted/`: C sources of the backend, which repro.py compiles with", "", f"      {CC_LINE}"]
+    if recipe["differences"]:
+        lines += ["", "The recorded run did otherwise:", ""]
+        lines += [*(f"- {line}" for line in recipe["differences"]), "", DIFFERENT]
     if models.stand_ins:
         lines += [
             "",
@@ -214,7 +220,10 @@ def _redacted(redactor: Redactor, models: ModelFiles, wishes: Wishes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _manifest(recorded: Recorded, finding: Finding, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _manifest(finding: Finding, files: Mapping[str, bytes], recipe: Mapping[str, Any]) -> dict[str, Any]:
+    added = [f"models/{missing['path']}" for missing in recipe["missing"]]
+    added += [f"models/{order['state']}/{order['model']}/{order['file']}" for order in recipe["build"]]
+    added += ["planted/libtriton_planted.so"] if recipe["planted"] else []
     listed = {path: hashlib.sha256(body).hexdigest() for path, body in sorted(files.items()) if not path.endswith("/")}
     return {
         "schema": "tritonchaos.bundle",
@@ -223,6 +232,7 @@ def _manifest(recorded: Recorded, finding: Finding, files: Mapping[str, bytes]) 
         "program": PROGRAM,
         "finding": {"id": finding.id, "kind": finding.kind},
         "files": listed,
+        "may_be_added": sorted(added),
     }
 
 

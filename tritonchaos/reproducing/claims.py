@@ -20,6 +20,8 @@ from tritonchaos.observations import (
 )
 from tritonchaos.post_unload import cycle_readings
 from tritonchaos.reproducing.course import plain_expectation
+from tritonchaos.reproducing.differences import label_of
+from tritonchaos.reproducing.latencies import slow_steps
 from tritonchaos.reproducing.program.expecting import unmet
 from tritonchaos.verdict import Finding
 
@@ -60,7 +62,9 @@ def _claim(finding: Finding, history: History) -> dict[str, Any] | None:
         return _left(finding, history)
     if finding.checker == "index_consistent":
         return _inconsistent(finding, history)
-    return _unmet(finding, history) if finding.checker == "expectations" else None
+    if finding.checker == "latency":
+        return slow_steps(finding, history)
+    return _unmet(finding, history)
 
 
 def _growth(finding: Finding) -> dict[str, Any]:
@@ -93,12 +97,7 @@ def _no_answer(finding: Finding, history: History) -> dict[str, Any] | None:
     step = step_at(history, finding.position)
     if step is None:
         return None
-    return {
-        "by": "no_answer",
-        "step": _label(step),
-        "phase": step.position.phase,
-        "deadline_s": step.spec.deadline_s,
-    }
+    return {"by": "no_answer", **_place(step), "deadline_s": step.spec.deadline_s}
 
 
 def _crash(finding: Finding, history: History) -> dict[str, Any]:
@@ -113,7 +112,7 @@ def _crash(finding: Finding, history: History) -> dict[str, Any]:
         "by": "crash",
         "exit_code": exit_code,
         "survived": survived,
-        "step": "" if step is None else _label(step),
+        "step": "" if step is None or step.position.track != "main" else _label(step),
         # What a data race kills is seen by whichever call comes next.
         "any_step": True,
     }
@@ -127,12 +126,25 @@ def _left(finding: Finding, history: History) -> dict[str, Any] | None:
 
 def _inconsistent(finding: Finding, history: History) -> dict[str, Any] | None:
     step = step_at(history, finding.position)
-    probe = next((p for p in history.of(Probe) if p.position == finding.position), None)
+    probe = _probe_of(history, step) if step is not None else None
     if step is None or probe is None or not isinstance(step.reply, Answer):
         return None
     ready = any(entry.name == probe.model and entry.state == "READY" for entry in probe.index or ())
     said = [step.reply.status == 200, ready, probe.model_ready == 200, probe.metadata == 200]
-    return {"by": "inconsistent", "step": _label(step), "phase": step.position.phase, "said": said}
+    return {"by": "inconsistent", **_place(step), "model": probe.model, "said": said}
+
+
+def _probe_of(history: History, step: StepFinished) -> Probe | None:
+    """What the server said of the model after the step; of an inference, what it had said before."""
+    last: Probe | None = None
+    for event in history.events:
+        if isinstance(event, Probe):
+            if event.position == step.position:
+                return event
+            last = event if event.model == step.spec.model else last
+        elif isinstance(event, StepFinished) and event.position == step.position and step.spec.name == "infer":
+            return last
+    return None
 
 
 def _unmet(finding: Finding, history: History) -> dict[str, Any] | None:
@@ -143,7 +155,13 @@ def _unmet(finding: Finding, history: History) -> dict[str, Any] | None:
     if found is None:
         return None
     kind, text = found
-    return {"by": "unmet", "step": _label(step), "phase": step.position.phase, "kind": kind, "text": text}
+    return {"by": "unmet", **_place(step), "kind": kind, "text": text}
+
+
+def _place(step: StepFinished) -> dict[str, Any]:
+    """The step by which repro.py finds it again; "track" is "" on the main one."""
+    track = "" if step.position.track == "main" else step.position.track
+    return {"step": _label(step), "phase": step.position.phase, "track": track}
 
 
 def step_at(history: History, position: Position | None) -> StepFinished | None:
@@ -173,4 +191,4 @@ def seen_of(step: StepFinished) -> dict[str, Any]:
 
 
 def _label(step: StepFinished) -> str:
-    return f"{step.spec.name} {step.spec.model or ''}".strip()
+    return label_of({"do": step.spec.name, "model": step.spec.model, "path": step.spec.fields.get("path")})

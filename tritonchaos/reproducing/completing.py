@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from tritonchaos.errors import TritonChaosError, UsageError
 from tritonchaos.repository.sending import CONFIG_FILE, config_json, sendable_files
+from tritonchaos.reproducing.course import flat
 from tritonchaos.reproducing.model_tensors import datatype_of
 from tritonchaos.reproducing.recorded import Recorded
 from tritonchaos.templates import find_template
 
 _OPEN_DIM: Final = 4
 _SWEEP_AT_MOST: Final = 32
+VERSION: Final = "model_version"
 
 
 def config_text(recorded: Recorded, state: str, model: str) -> str:
@@ -35,17 +37,23 @@ def sends_files(recorded: Recorded) -> bool:
 
 def finished_block(recorded: Recorded, block: Mapping[str, Any], needed: set[str]) -> dict[str, Any]:
     """Complete the steps of a block; those of models that are not needed are left out."""
-    steps: list[dict[str, Any]] = []
-    for step in block["each"]:
-        if step.get("model", "") and step["model"] not in needed:
-            continue
-        steps += _finished_step(recorded, step)
-    return {**block, "each": steps}
+    return {**block, "each": _finished(recorded, block["each"], needed)}
 
 
-def finished_tracks(recorded: Recorded, tracks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def finished_tracks(recorded: Recorded, tracks: Sequence[Mapping[str, Any]], needed: set[str]) -> list[dict[str, Any]]:
     """Complete the steps of tracks."""
-    return [{**t, "each": [done for step in t["each"] for done in _finished_step(recorded, step)]} for t in tracks]
+    return [{**track, "each": _finished(recorded, track["each"], needed)} for track in tracks]
+
+
+def _finished(recorded: Recorded, steps: Sequence[Mapping[str, Any]], needed: set[str]) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for step in steps:
+        if step["do"] == "together":
+            inner = list(flat(_finished(recorded, step["steps"], needed)))
+            made += [{**step, "steps": inner}] if inner else []
+        elif not step.get("model") or step["model"] in needed:
+            made += _finished_step(recorded, step)
+    return made
 
 
 def _finished_step(recorded: Recorded, step: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -98,18 +106,19 @@ def _inferences(recorded: Recorded, step: dict[str, Any]) -> list[dict[str, Any]
         raise UsageError(f"the inputs of model {step['model']} cannot be read: {error}") from error
     batches = step.pop("batch", None) or [1 if config.max_batch_size else None]
     shapes = step.pop("shapes", None) or [None]
-    step.pop("concurrency", None)
+    clients = step.pop("concurrency", None) or [1]
     equal = _copied(recorded, step["model"])
-    points = [(batch, shape) for batch in batches for shape in shapes][:_SWEEP_AT_MOST]
-    return [
-        {
+    points = [(batch, shape, count) for batch in batches for shape in shapes for count in clients][:_SWEEP_AT_MOST]
+    made: list[dict[str, Any]] = []
+    for batch, shape, count in points:
+        one = {
             **step,
             "inputs": [_input(tensor, batch, shape) for tensor in config.input],
             "outputs": [tensor.name for tensor in config.output],
             "equal": equal,
         }
-        for batch, shape in points
-    ]
+        made.append(one if count == 1 else {"do": "together", "gap_s": 0.0, "steps": [one] * count})
+    return made
 
 
 def _input(tensor: Any, batch: int | None, shape: Sequence[int] | None) -> dict[str, Any]:
@@ -119,7 +128,7 @@ def _input(tensor: Any, batch: int | None, shape: Sequence[int] | None) -> dict[
 
 
 def _copied(recorded: Recorded, model: str) -> dict[str, str]:
-    """Output -> the input that it must be equal to; outputs that are made otherwise are not compared."""
+    """Output -> what it must be equal to: an input, or the number of the version that answers; others are not here."""
     models = recorded.scenario.get("models")
     entry = models.get(model) if isinstance(models, Mapping) else None
     if not isinstance(entry, Mapping) or "template" not in entry:
@@ -129,4 +138,4 @@ def _copied(recorded: Recorded, model: str) -> dict[str, str]:
     except TritonChaosError:
         return {}
     inputs = {tensor.name for tensor in read.inputs}
-    return {output.name: output.expected for output in read.outputs if output.expected in inputs}
+    return {output.name: output.expected for output in read.outputs if output.expected in (*inputs, VERSION)}

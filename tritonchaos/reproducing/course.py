@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from tritonchaos.observations import (
     StepSpec,
 )
 from tritonchaos.reproducing.recorded import Edit
+from tritonchaos.reproducing.together import Group, Groups
 
 EDITS: Final = frozenset({"edit_config", "put_file", "delete_file", "add_version", "restore"})
 _STARTS: Final = frozenset({"start_server", "restart_server"})
@@ -43,6 +45,35 @@ class Part:
     before: Mapping[str, str]
     steps: list[dict[str, Any]] = field(default_factory=list)
     finished: list[StepFinished] = field(default_factory=list)
+    _group: Group | None = None
+    _numbers: list[int] = field(default_factory=list)
+
+    def add(self, finished: StepFinished, steps: Sequence[dict[str, Any]], group: Group | None) -> None:
+        """Add a recorded step; those that were started together are one step of repro.py, in their order there."""
+        self.finished.append(finished)
+        if group is None or not steps:
+            self.steps += steps
+            self._group = group if not steps else None
+            return
+        if group != self._group:
+            self.steps.append({"do": "together", "gap_s": group.gap_s, "steps": []})
+            self._group, self._numbers = group, []
+        at = bisect(self._numbers, finished.position.step_number)
+        self._numbers[at:at] = [finished.position.step_number] * len(steps)
+        self.steps[-1]["steps"][at:at] = steps
+
+
+@dataclass(slots=True)
+class Course:
+    """A run as repro.py has it.
+
+    Attributes:
+        parts: Of the main track, in order.
+        track_states: (phase, track, number of an edit step there) -> what it brought about, each one once.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    track_states: dict[tuple[str, str, int], list[list[tuple[str, str]]]] = field(default_factory=dict)
 
 
 class States:
@@ -79,36 +110,74 @@ def _label(name: str, model: str) -> str:
     return f"{name}-{model}"
 
 
-def course(events: Sequence[Event], edits: Sequence[Edit]) -> list[Part]:
-    """Return the parts of a run in order; steps of other tracks are left out."""
-    return list(_parts(events, States(edits)))
+def course(
+    events: Iterable[Event], edits: Sequence[Edit], groups: Groups | None = None, *, numbered: bool = False
+) -> Course:
+    """Return the parts of a run in order; of other tracks only what their edits brought about.
 
-
-def _parts(events: Sequence[Event], states: States) -> Iterator[Part]:
-    part: Part | None = None
-    start_number, warm_up = 1, False
-    was_restarted = False
+    Args:
+        groups: Says which steps were started together; None: none were.
+        numbered: Steps carry their number, by which a track may wait for them.
+    """
+    walk = _Walk(States(edits), groups or Groups(None), numbered)
     for event in events:
+        walk.see(event)
+    return walk.made
+
+
+class _Walk:
+    """Follows the events of a run from part to part."""
+
+    def __init__(self, states: States, groups: Groups, numbered: bool) -> None:
+        self.made = Course()
+        self._states, self._groups, self._numbered = states, groups, numbered
+        self._start_number, self._warm_up, self._was_restarted = 1, False, False
+
+    def see(self, event: Event) -> None:
+        """Take the next event."""
         if isinstance(event, ServerStarted):
-            was_restarted, start_number = start_number != event.start_number, event.start_number
+            self._was_restarted = self._start_number != event.start_number
+            self._start_number = event.start_number
         elif isinstance(event, CycleStarted):
-            warm_up = event.is_warm_up
+            self._warm_up = event.is_warm_up
         elif isinstance(event, StepFinished) and event.position.track == "main":
+            self._see_step(event)
+        elif isinstance(event, StepFinished) and event.spec.name in EDITS:
             at = event.position
-            if part is None or (part.phase, part.cycle) != (at.phase, at.cycle):
-                if part is not None:
-                    yield part
-                part = Part(
-                    at.phase, at.arm, at.cycle, warm_up and at.cycle is not None, start_number, dict(states.now)
-                )
-                if was_restarted and event.spec.name not in _STARTS:
-                    part.steps.append({"do": "restart_server"})
-                was_restarted = False
-            part.start_number = start_number
-            part.finished.append(event)
-            part.steps += written(event, states)
-    if part is not None:
-        yield part
+            found = self.made.track_states.setdefault((at.phase, at.track, at.step_number), [])
+            brought_about = self._states.see(event)
+            if brought_about and brought_about not in found:
+                found.append(brought_about)
+
+    def _see_step(self, event: StepFinished) -> None:
+        at = event.position
+        part = self.made.parts[-1] if self.made.parts else None
+        if part is None or (part.phase, part.cycle) != (at.phase, at.cycle):
+            part = self._next_part(event)
+        part.start_number = self._start_number
+        steps = written(event, self._states)
+        if self._numbered:
+            steps = [{**step, "number": at.step_number} for step in steps]
+        part.add(event, steps, self._groups.of(at))
+
+    def _next_part(self, event: StepFinished) -> Part:
+        at = event.position
+        is_warm_up = self._warm_up and at.cycle is not None
+        part = Part(at.phase, at.arm, at.cycle, is_warm_up, self._start_number, dict(self._states.now))
+        if self._was_restarted and event.spec.name not in _STARTS:
+            part.steps.append({"do": "restart_server"})
+        self._was_restarted = False
+        self.made.parts.append(part)
+        return part
+
+
+def flat(steps: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The steps themselves, those that are started together one by one."""
+    for step in steps:
+        if step["do"] == "together":
+            yield from flat(step["steps"])
+        else:
+            yield dict(step)
 
 
 def written(step: StepFinished, states: States) -> list[dict[str, Any]]:
@@ -132,7 +201,8 @@ def plain_step(spec: StepSpec) -> dict[str, Any]:
 def _asked(spec: StepSpec) -> dict[str, Any]:
     model = {} if spec.model is None else {"model": spec.model}
     via = {} if spec.via == "http" else {"via": spec.via}
-    return {**model, **via, "deadline_s": spec.deadline_s, "expect": plain_expectation(spec.expect)}
+    record = {"record": spec.record} if spec.record else {}
+    return {**model, **via, **record, "deadline_s": spec.deadline_s, "expect": plain_expectation(spec.expect)}
 
 
 def plain_expectation(expect: Expectation) -> dict[str, Any]:

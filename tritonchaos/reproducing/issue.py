@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tritonchaos.reporters.markdown_text import code, fenced, plain, table
-from tritonchaos.reproducing.course import Part
+from tritonchaos.reproducing.course import Part, flat
+from tritonchaos.reproducing.docker_run import docker_line, image_sentence
 from tritonchaos.reproducing.model_files import ModelFiles
 from tritonchaos.reproducing.model_tensors import tensors_in_words
 from tritonchaos.reproducing.observed import expected_sentence, observed_rows
@@ -34,36 +35,11 @@ _FACTS: Final = frozenset(
         "cpu_count",
     }
 )
+DIFFERENT: Final = (
+    "If nothing is reproduced, that difference may be why, so the program then says that it cannot tell (3) and never "
+    "that nothing is there."
+)
 _CODES: Final = "exit code 1: reproduced, 0: not reproduced, 3: cannot tell"
-
-
-def docker_line(recorded: Recorded, uses_gpu: bool) -> str:
-    """The command that runs repro.py inside the official image, client and server in one container."""
-    facts = recorded.finished.history.facts.target
-    image = facts.get("image", "")
-    digest = facts.get("image_digest", "")
-    if image and "@" not in image and digest.startswith("sha256:"):
-        image = f"{image}@{digest}"
-    gpus = "--gpus all " if uses_gpu else ""
-    return (
-        f'docker run --rm --init {gpus}--network none --shm-size 1g --user "$(id -u):$(id -g)" '
-        f'-v "$PWD":/repro:ro -w /tmp {image or "$IMAGE"} python3 /repro/repro.py'
-    )
-
-
-def image_sentence(recorded: Recorded) -> str:
-    """Say which image the docker line means."""
-    facts = recorded.finished.history.facts.target
-    if facts.get("image"):
-        digest = facts.get("image_digest", "")
-        how = (
-            "by its digest"
-            if "@" in facts["image"] or digest.startswith("sha256:")
-            else f"which has no digest ({digest})"
-        )
-        return f"The image is that of the recorded run, {how}."
-    version = facts.get("triton_version") or "the version below"
-    return f"The recorded run used a tritonserver outside a container: set IMAGE to an image with Triton {version}."
 
 
 def issue_text(
@@ -132,7 +108,6 @@ def _is_version(name: str) -> bool:
 
 def _to_reproduce(recorded: Recorded, recipe: Mapping[str, Any], files: ModelFiles) -> Iterator[str]:
     yield "**To Reproduce**"
-    uses_gpu = recorded.finished.history.facts.uses_gpu
     yield "\n".join(
         [
             "1. Unpack the attached bundle and go into its folder.",
@@ -140,12 +115,16 @@ def _to_reproduce(recorded: Recorded, recipe: Mapping[str, Any], files: ModelFil
             "3. Run it; client and server are in the container, nothing is published:",
         ]
     )
-    yield fenced([docker_line(recorded, uses_gpu)])
+    yield fenced([docker_line(recorded)])
     yield f"Without Docker: `python3 repro.py --server /path/to/tritonserver`. {_CODES[0].upper()}{_CODES[1:]}."
     yield "Models:"
     yield "\n".join(_models(recorded, recipe, files))
     yield "What it does:"
     yield "\n".join(f"{number}. {line}" for number, line in enumerate(_steps(recipe), 1))
+    if recipe["differences"]:
+        yield "The recorded run did otherwise:"
+        yield "\n".join(f"- {plain(line)}" for line in recipe["differences"])
+        yield DIFFERENT
     yield from _configs(recipe, files)
 
 
@@ -170,7 +149,7 @@ def _steps(recipe: Mapping[str, Any]) -> Iterator[str]:
         steps = "; ".join(_step_in_words(step) for step in block["each"])
         count = "once" if block["cycles"] == 1 else f"{block['cycles']} times"
         times = f"{count} ({block['arm']} cycles): " if block["cycles"] else ""
-        tracks = recipe["beside"].get(block["phase"], []) if block["cycles"] else []
+        tracks = recipe["beside"].get(block["phase"], [])
         beside = "".join(f", while {_track_in_words(track)}" for track in tracks)
         yield f"{plain(block['phase'])}: {times}{steps}{beside}."
     yield "Stop tritonserver with SIGTERM."
@@ -178,7 +157,12 @@ def _steps(recipe: Mapping[str, Any]) -> Iterator[str]:
 
 def _track_in_words(track: Mapping[str, Any]) -> str:
     steps = "; ".join(_step_in_words(step) for step in track["each"])
-    return f"{track['workers']} clients do again and again: {steps}"
+    clients = "1 client does" if track["workers"] == 1 else f"{track['workers']} clients do"
+    rate = f" {track['rate']:g} times a second" if track["rate"] else " again and again"
+    start, stop = track["start"], track["stop"]
+    begins = f", from {code(str(start['step']))} of {plain(start['track'])} on" if start else ""
+    ends = f", for {stop['after_s']:g} s" if "after_s" in stop else f", {stop['times']} times" if stop else ""
+    return f"{clients}{rate}{begins}{ends}: {steps}"
 
 
 def _step_in_words(step: Mapping[str, Any]) -> str:
@@ -187,6 +171,8 @@ def _step_in_words(step: Mapping[str, Any]) -> str:
         return f"bring the files of {model} into the state {code(str(step['state']))}"
     if do == "wait":
         return f"wait {step['seconds']} s"
+    if do == "together":
+        return f"at the same time: {'; '.join(_step_in_words(one) for one in step['steps'])}"
     error = step.get("expect", {}).get("error")
     refused = f" (must be refused with {code(str(error))})" if error else ""
     if do == "unload":
@@ -203,10 +189,15 @@ def _configs(recipe: Mapping[str, Any], files: ModelFiles) -> Iterator[str]:
         first = _lines(texts.get(f"{start}/{model}/config.pbtxt", b""))
         yield f"config.pbtxt of {code(model)}:"
         yield fenced(first[:_CONFIG_LINES])
-        used = [s["state"] for b in recipe["blocks"] for s in b["each"] if s["do"] == "use" and s["model"] == model]
+        used = [s["state"] for s in _all_steps(recipe) if s["do"] == "use" and s["model"] == model]
         for state in dict.fromkeys(state for state in used if state != start):
             yield f"What {code(state)} changes in {code(model)}:"
             yield fenced(_changes(files, start, state, model) or ["nothing in files that are handed on"])
+
+
+def _all_steps(recipe: Mapping[str, Any]) -> list[dict[str, Any]]:
+    tracks = [track for one in recipe["beside"].values() for track in one]
+    return [step for each in (*recipe["blocks"], *tracks) for step in flat(each["each"])]
 
 
 def _changes(files: ModelFiles, start: str, state: str, model: str) -> list[str]:

@@ -38,6 +38,7 @@ class ModelFiles:
         scripts: Path in the bundle of what builds them -> content.
         twins: State -> state without its plants.
         stand_ins: Models that a template stands in for.
+        redacted: Texts, such as m/config.pbtxt, that something was taken out of.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -47,6 +48,13 @@ class ModelFiles:
     scripts: dict[str, bytes] = field(default_factory=dict)
     twins: dict[str, str] = field(default_factory=dict)
     stand_ins: list[str] = field(default_factory=list)
+    redacted: list[str] = field(default_factory=list)
+
+    def differences(self) -> list[str]:
+        """Say how the models are not those of the recorded run."""
+        told = [f"{model} was served; here a stand-in is, with the same inputs and outputs" for model in self.stand_ins]
+        names = ", ".join(dict.fromkeys(self.redacted))
+        return [*told, *([f"{names} had texts that are taken out here"] if names else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,8 @@ def _gather_one(
             _order_build(recorded, template, entry, state, model, path, found)
         elif template is not None or wishes.include_weights or _is_text(file):
             found.files[inside] = _content(file, inside, redactor)
+            if template is None and found.files[inside] != _bytes_of(file):
+                found.redacted.append(f"{model}/{path}")
         else:
             body = _bytes_of(file)
             digest = hashlib.sha256(body).hexdigest()

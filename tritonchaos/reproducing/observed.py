@@ -104,6 +104,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "will_not_stop": "the server stops by itself within its exit timeout after SIGTERM",
     "left": "nothing stays behind after the server's end",
     "inconsistent": "repository index, model ready and metadata agree after each load and unload",
+    "slow": "the steps take no longer than the scenario allows",
     "unmet": "the step does what the scenario expects of it",
 }
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import yaml
 
-from tritonchaos.errors import StoreError, UsageError
+from tritonchaos.errors import ScenarioError, StoreError, UsageError
 from tritonchaos.judging import judge_history
+from tritonchaos.scenario import Scenario, parse_scenario
 from tritonchaos.store import open_history
 from tritonchaos.summary import FinishedRun
 from tritonchaos.verdict import Finding
@@ -58,6 +59,23 @@ class Recorded:
     def added_state(self, model: str) -> str:
         """The state that a model was added in."""
         return next(edit.state for edit in self.edits if edit.model == model)
+
+    def schedule(self) -> Scenario | None:
+        """The scenario with all that runs at the same time; None: nothing does.
+
+        Raises:
+            UsageError: This tritonchaos does not understand it any more, or not yet.
+        """
+        text = (self.folder / "scenario.yaml").read_text(encoding="utf-8")
+        if "together" not in text and "meanwhile" not in text:
+            return None
+        try:
+            return parse_scenario(text, "scenario.yaml")
+        except ScenarioError as error:
+            raise UsageError(
+                f"the run has steps beside each other, and its scenario cannot be read: {error.message}",
+                hint="name its plug-ins with --plugin, or hand on the scenario and the run directory",
+            ) from error
 
 
 def read_recorded(folder: Path) -> Recorded:

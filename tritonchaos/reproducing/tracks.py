@@ -5,54 +5,80 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tritonchaos.errors import ScenarioError, UsageError
-from tritonchaos.reproducing.course import plain_step
-from tritonchaos.reproducing.recorded import Recorded
-from tritonchaos.scenario import Entry, Phase, RepeatEntry, StepEntry, TrackEntry, parse_scenario
+from tritonchaos.observations import StepSpec
+from tritonchaos.reproducing.course import EDITS, Course, plain_step
+from tritonchaos.reproducing.differences import as_done
+from tritonchaos.scenario import Entry, RepeatEntry, Scenario, StepEntry, TrackEntry
 
-_WRITTEN: Final = frozenset({"load", "unload", "infer", "request", "wait", "wait_for"})
-_OTHERWISE: Final = "choose another finding with --finding, or hand on the scenario and the run directory"
+_ASKS_NOTHING: Final = frozenset({"sample", "rung", "trim"})
 
 
-def tracks_beside(recorded: Recorded, phase: str) -> list[dict[str, Any]]:
+def waits_for_numbers(scenario: Scenario | None) -> bool:
+    """Say whether a track waits for a step by its number."""
+    phases = scenario.phases if scenario is not None else ()
+    return any(isinstance(t.start.step, int) for p in phases for t in p.meanwhile if t.start is not None)
+
+
+def tracks_beside(scenario: Scenario | None, phase: str, course: Course, notes: list[str]) -> list[dict[str, Any]]:
     """Write the tracks of a phase; [] where it has none.
 
-    Raises:
-        UsageError: One of them does what repro.py cannot do beside its own steps.
+    Args:
+        course: Says what the tracks' edits brought about.
+        notes: Takes what repro.py does otherwise.
     """
-    return [_track(track) for track in _phase(recorded, phase).meanwhile] if _has_tracks(recorded, phase) else []
+    phases = scenario.phases if scenario is not None else ()
+    found = next((one for one in phases if one.phase == phase), None)
+    return [_track(track, phase, course, notes) for track in found.meanwhile] if found is not None else []
 
 
-def _has_tracks(recorded: Recorded, phase: str) -> bool:
-    phases = recorded.scenario.get("phases") or []
-    return any(isinstance(p, dict) and p.get("phase") == phase and p.get("meanwhile") for p in phases)
+def _track(track: TrackEntry, phase: str, course: Course, notes: list[str]) -> dict[str, Any]:
+    number = 0
+    written: list[dict[str, Any]] = []
+    for entry in _repeated(track.each):
+        alone = isinstance(entry, StepEntry)
+        specs = [entry.spec] if isinstance(entry, StepEntry) else [inner.spec for inner in _inner(entry)]
+        steps = [step for at, spec in enumerate(specs, number) for step in _step(spec, phase, track.track, at, course)]
+        number += len(specs)
+        steps = as_done(steps, notes)
+        steps = steps if alone or not steps else [{"do": "together", "gap_s": _gap_s(entry), "steps": steps}]
+        written += [{**step, "every": entry.every} for step in steps] if entry.every > 1 else steps
+    start, stop = track.start, track.stop
+    begins = {"track": start.track, "step": start.step, "when": start.when, "offset_s": start.offset_s} if start else {}
+    ends = {"after_s": stop.after_s, "times": stop.times}
+    return {
+        "track": track.track,
+        "workers": track.workers,
+        "rate": track.rate,
+        "start": begins,
+        "stop": {name: value for name, value in ends.items() if value is not None},
+        "each": written,
+    }
 
 
-def _phase(recorded: Recorded, name: str) -> Phase:
-    try:
-        scenario = parse_scenario((recorded.folder / "scenario.yaml").read_text(encoding="utf-8"), "scenario.yaml")
-    except ScenarioError as error:
-        raise UsageError(f"the tracks beside {name} cannot be read: {error.message}", hint=_OTHERWISE) from error
-    return next(phase for phase in scenario.phases if phase.phase == name)
+def _repeated(entries: tuple[Entry, ...]) -> Iterator[Entry]:
+    """The entries with every `repeat` written out."""
+    for entry in entries:
+        if isinstance(entry, RepeatEntry):
+            for _ in range(entry.times):
+                yield from _repeated(entry.steps)
+        else:
+            yield entry
 
 
-def _track(track: TrackEntry) -> dict[str, Any]:
-    if track.start is not None or track.stop.after_s is not None or track.stop.times is not None:
-        raise UsageError(f"the track {track.track} begins or ends at a moment of its own", hint=_OTHERWISE)
-    each = [step for entry in track.each for step in _steps(entry, track.track)]
-    pause_s = track.workers / track.rate if track.rate else 0.0
-    return {"track": track.track, "workers": track.workers, "pause_s": pause_s, "each": each}
+def _inner(entry: Entry) -> tuple[StepEntry, ...]:
+    return tuple(step for step in getattr(entry, "steps", ()) if isinstance(step, StepEntry))
 
 
-def _steps(entry: Entry, track: str) -> Iterator[dict[str, Any]]:
-    if isinstance(entry, RepeatEntry):
-        for _ in range(entry.times):
-            for inner in entry.steps:
-                yield from _steps(inner, track)
-    elif isinstance(entry, StepEntry) and entry.spec.name in _WRITTEN and entry.spec.via == "http":
-        yield plain_step(entry.spec)
-    else:
-        name = entry.spec.label() if isinstance(entry, StepEntry) else "together"
-        raise UsageError(
-            f"the track {track} has {name}, which a bundle does not do beside its own steps", hint=_OTHERWISE
-        )
+def _gap_s(entry: Entry) -> float:
+    return float(getattr(entry, "gap_s", 0.0))
+
+
+def _step(spec: StepSpec, phase: str, track: str, number: int, course: Course) -> list[dict[str, Any]]:
+    """Write one step; an edit becomes the state that it brought about, if that was always the same."""
+    if spec.name in EDITS:
+        states = course.track_states.get((phase, track, number), [])
+        if len(states) == 1:
+            return [{"do": "use", "model": model, "state": state, "number": number} for model, state in states[0]]
+    if spec.name in _ASKS_NOTHING:
+        return []
+    return [{**plain_step(spec), "number": number}]

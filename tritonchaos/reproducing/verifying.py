@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+from tritonchaos.containers.gpu_access import Way
 from tritonchaos.errors import UsageError
 from tritonchaos.local_server.installation import find_installation
 from tritonchaos.reproducing.unpacking import opened
@@ -48,11 +49,25 @@ class Where:
         server_path: The tritonserver of this machine; None: it is searched for.
         image: Of a container with a tritonserver, Python and, for planted models, a C compiler; None: no container.
         gpus: That the container gets.
+        gpu_access: How; see target `docker`.
     """
 
     server_path: Path | None = None
     image: str | None = None
     gpus: tuple[int | str, ...] = ()
+    gpu_access: Way = "auto"
+
+
+def read_way(text: str) -> Way:
+    """Read how a container gets its GPUs.
+
+    Raises:
+        UsageError: It is none of the ways.
+    """
+    ways: dict[str, Way] = {way: way for way in get_args(Way)}
+    if text not in ways:
+        raise UsageError(f"found GPU access {text!r}, expected one of {', '.join(ways)}")
+    return ways[text]
 
 
 def verify_bundle(place: Path, where: Where, *, clean_twin: bool, deadline_s: float) -> Verified:
@@ -81,7 +96,7 @@ def _run_in_container(
     """Run a copy in a container without network, with no more rights than it needs."""
     from tritonchaos.targets.docker import DockerTarget
 
-    target = DockerTarget(image=where.image or "", gpus=where.gpus)
+    target = DockerTarget(image=where.image or "", gpus=where.gpus, gpu_access=where.gpu_access)
     target.check()
     with TemporaryDirectory(prefix="tritonchaos-verify-") as beside:
         copy = Path(beside) / "bundle"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tritonchaos.errors import StoreError
 from tritonchaos.plugins import Reporter, ReportsSets, choose_reporters
-from tritonchaos.running import judge_folder
+from tritonchaos.running import report_folder
 from tritonchaos.store import read_set
 from tritonchaos.summary import FinishedEntry, FinishedSet
 
@@ -30,8 +30,11 @@ def _render(reporter: Reporter, done: FinishedSet, folder: Path) -> list[Path]:
         raise StoreError(f"cannot write the report {reporter.name} into {folder}: {error.strerror or error}") from error
 
 
-def report_set(folder: Path, reports: Sequence[str] = ()) -> list[Path]:
+def report_set(folder: Path, reports: Sequence[str] = (), doing: Callable[[str], None] | None = None) -> list[Path]:
     """Write the reports of a set and of each of its runs again; needs nothing but the folder.
+
+    Args:
+        doing: Takes what is being done, for those who wait.
 
     Raises:
         StoreError: It is not the folder of a set, or a run of it cannot be read.
@@ -44,7 +47,7 @@ def report_set(folder: Path, reports: Sequence[str] = ()) -> list[Path]:
     for entry in document["runs"]:
         run = None
         if entry["folder"] and entry["verdict"] is not None:
-            done = judge_folder(folder / entry["folder"], reports, within_set=True)
+            done = report_folder(folder / entry["folder"], reports, within_set=True, doing=doing)
             run = done.finished
             written += done.written
         exit_code = entry["exit_code"] if run is None else run.exit_code

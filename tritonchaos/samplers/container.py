@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, Final
 
-from tritonchaos.containers.outside import memory_bytes, memory_folder
+from tritonchaos.containers.cgroups import MemoryCount
 from tritonchaos.plugins import SAMPLERS, Group, SampleScope
 from tritonchaos.processes import PAGE_BYTES
 
@@ -24,23 +23,25 @@ class ContainerSampler:
 
     name: ClassVar[str] = "container"
 
-    _folder: Path | None = field(default=None, init=False)
+    _count: MemoryCount | None = field(default=None, init=False)
 
     def open(self, scope: SampleScope) -> Mapping[str, str]:
-        self._folder = memory_folder(scope.cgroups)
+        self.close()
+        count = MemoryCount(scope.cgroups)
+        self._count = None if count.bytes() is None else count
         return {}
 
     def read(self, group: Group) -> Mapping[str, int]:
-        if self._folder is None or group is not Group.ALL:
-            return {}
-        value = memory_bytes(self._folder)
+        value = self._count.bytes() if self._count is not None and group is Group.ALL else None
         return {} if value is None else {_MEMORY: value}
 
     def quanta(self) -> Mapping[str, int]:
-        return {} if self._folder is None else {_MEMORY: PAGE_BYTES}
+        return {} if self._count is None else {_MEMORY: PAGE_BYTES}
 
     def notes(self) -> Sequence[str]:
         return ()
 
     def close(self) -> None:
-        self._folder = None
+        if self._count is not None:
+            self._count.close()
+        self._count = None

@@ -48,7 +48,7 @@ def _series(line: str, where: str, expected: Expected) -> Series | str:
         return f"{where}: {error if isinstance(error, ValueError) else 'nested too deeply'}, expected a JSON object"
     if not isinstance(fields, dict):
         return f"{where}: found {shown(fields)}, expected a JSON object"
-    name = fields.get("id", where)
+    name = where if fields.get("id") is None else fields["id"]
     try:
         values = _values(fields, where) if span is None else _long_values(line, span, fields.get("arms"), where)
         return _complete(str(name), values, fields, expected, where)

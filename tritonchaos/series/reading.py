@@ -10,6 +10,7 @@ from tritonchaos.series import columns, json_lines, nvidia_smi
 from tritonchaos.series.records import Expected, Series
 
 _BLANK_LINES_LOOKED_AT = 1000
+_NO_TEXT = "\0"  # in compressed files, run.db and UTF-16
 
 
 def read_series(lines: Iterable[str], name: str, expected: Expected | None = None) -> Iterator[Series]:
@@ -27,6 +28,10 @@ def read_series(lines: Iterable[str], name: str, expected: Expected | None = Non
     first = _first_line(numbered)
     if first is None:
         raise UsageError(f"{name} is empty", hint=_HINT)
+    if _NO_TEXT in first[1]:
+        raise UsageError(
+            f"{name} is no UTF-8 text", hint=f"{_HINT}; what PowerShell writes with `>` is UTF-16: convert it"
+        )
     rest = chain([first], numbered)
     expected = expected or Expected()
     text = first[1].lstrip()

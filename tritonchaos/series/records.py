@@ -10,6 +10,7 @@ from tritonchaos.post_unload import Channel
 
 LARGEST: Final = 2**62  # bytes; what is above is no reading of memory
 _SHOWN: Final = 40
+_JSON_WORDS: Final = {None: "null", True: "true", False: "false"}
 
 
 class SeriesFlaw(ValueError):
@@ -59,8 +60,8 @@ def stopped_by(flaw: SeriesFlaw | None) -> Iterator[int]:
 
 
 def shown(found: object) -> str:
-    """Print something that was found, cut short."""
-    text = repr(found)
+    """Print something that was found, cut short; what JSON has words for in those."""
+    text = _JSON_WORDS.get(found, "") if found is None or isinstance(found, bool) else repr(found)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]}...{text[-1]}"
 
 
@@ -77,7 +78,8 @@ def whole(value: object, where: str) -> int:
     if value != value:
         raise SeriesFlaw(f"{where}: found NaN, expected a number of bytes; a reading that failed is no reading")
     if value < 0:
-        raise SeriesFlaw(f"{where}: found {shown(value)}, a negative number; expected bytes in use, not a difference")
+        number = int(value) if float(value).is_integer() else value
+        raise SeriesFlaw(f"{where}: found {shown(number)}, a negative number; expected bytes in use, not a difference")
     if value > LARGEST:
         raise SeriesFlaw(f"{where}: found {shown(value)}, more than any memory has")
     return round(value)

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 from tritonchaos.errors import StoreError, UsageError
 from tritonchaos.expectation import error_text, mismatch
-from tritonchaos.observations import Answer, Event, History, NoAnswer, Position, Reading, SettleWindow, StepFinished
+from tritonchaos.observations import (
+    Answer,
+    CycleReading,
+    Event,
+    History,
+    NoAnswer,
+    Position,
+    Reading,
+    SettleWindow,
+    StepFinished,
+)
+from tritonchaos.observations.sample_series import as_series
 from tritonchaos.post_unload import cycle_readings
 from tritonchaos.store.folders import prepare_folder
 from tritonchaos.store.plain import to_plain
+from tritonchaos.store.table_files import FORMATS, Row, TableWriter, writer_of
 
-FORMATS: Final = ("csv", "jsonl", "parquet")
 _ROWS_AT_ONCE: Final = 20_000
-
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,71 +37,115 @@ class Table:
 
     Attributes:
         columns: Name -> type: "int", "text" or "truth"; any cell may be missing (None).
+        of_event: Makes the rows of an event, out of its number and the event; None: the table is not made of events.
     """
 
     name: str
     columns: dict[str, str]
-    rows: Callable[[History], Iterator[Row]]
+    of_event: Callable[[int, Event], Iterable[Row]] | None = None
 
 
-class _Writer(Protocol):
-    def write(self, rows: list[Row]) -> None: ...
+def _quiet(doing: str) -> None:
+    """Say nothing."""
 
 
-def export(history: History, to: str, out: Path) -> list[Path]:
-    """Write `series`, `samples`, `readings`, `steps` and `events` into a folder, one file each, row by row.
+def export(
+    history: History, to: str, out: Path, tables: Sequence[str] = (), say: Callable[[str], None] = _quiet
+) -> list[Path]:
+    """Write tables of a run into a folder, one file each, row by row: memory does not grow with the run.
 
     Args:
         to: "csv", "jsonl" or "parquet".
         out: Must be empty or absent.
+        tables: Names of `TABLES`; none: all of them.
+        say: Takes what is being done, again and again.
 
     Raises:
-        UsageError: No such format, or the library for it is missing.
+        UsageError: No such format or table, or the library for it is missing.
         StoreError: The folder has something in it, or cannot be written.
     """
+    chosen = _chosen(to, tables)
+    opened = writer_of(to)
+    prepare_folder(out)
+    paths = {table.name: out / f"{table.name}.{to}" for table in chosen}
+    try:
+        with contextlib.ExitStack() as stack:
+            open_tables = {
+                table.name: _OpenTable(stack.enter_context(opened(paths[table.name], table.columns)), table)
+                for table in chosen
+            }
+            _write_all(history, open_tables, say)
+            for table in open_tables.values():
+                table.flush()
+    except OSError as error:
+        hint = "free disk space, or name another folder with --out"
+        raise StoreError(f"cannot write into {out}: {error.strerror}", hint=hint) from error
+    return list(paths.values())
+
+
+def _chosen(to: str, tables: Sequence[str]) -> list[Table]:
     if to not in FORMATS:
         raise UsageError(f"--to: found the unknown format {to[:80]!r}, expected {', '.join(FORMATS)}")
-    opened = {"csv": _csv, "jsonl": _json_lines, "parquet": _parquet}[to]
-    if to == "parquet":
-        _import_pyarrow()
-    prepare_folder(out)
-    written = []
-    for table in TABLES:
-        path = out / f"{table.name}.{to}"
-        try:
-            with opened(path, table) as writer:
-                rows = table.rows(history)
-                while some := list(islice(rows, _ROWS_AT_ONCE)):
-                    writer.write(some)
-        except OSError as error:
-            hint = "free disk space, or name another folder with --out"
-            raise StoreError(f"cannot write {path}: {error.strerror}", hint=hint) from error
-        written.append(path)
-    return written
+    names = [table.name for table in TABLES]
+    unknown = [name for name in tables if name not in names]
+    if unknown:
+        raise UsageError(f"--tables: found the unknown table {unknown[0][:80]!r}, expected {', '.join(names)}")
+    return [table for table in TABLES if table.name in (tables or names)]
+
+
+class _OpenTable:
+    """Hands rows on to its file, many at a time."""
+
+    def __init__(self, writer: TableWriter, table: Table) -> None:
+        self.of_event = table.of_event
+        self._writer = writer
+        self._held: list[Row] = []
+
+    def add(self, rows: Iterable[Row]) -> None:
+        self._held.extend(rows)
+        if len(self._held) >= _ROWS_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._held:
+            self._writer.write(self._held)
+            self._held = []
+
+
+def _write_all(history: History, tables: Mapping[str, _OpenTable], say: Callable[[str], None]) -> None:
+    if "series" in tables:
+        say("writing series")
+        for cycle in cycle_readings(history):
+            tables["series"].add(_cycle(cycle))
+    if "samples" in tables:
+        for metric in history.samples:
+            say(f"writing samples of {metric}")
+            series = as_series(history.samples[metric])
+            for at in range(0, len(series), _ROWS_AT_ONCE):
+                tables["samples"].add((metric, t_ns, value) for t_ns, value in series[at : at + _ROWS_AT_ONCE])
+    # An event is made of its row once for all tables that are made of events.
+    of_events = [(table.of_event, table.add) for table in tables.values() if table.of_event is not None]
+    for number, event in enumerate(history.events if of_events else ()):
+        if number % _ROWS_AT_ONCE == 0:
+            say(f"writing events: {number:,} of {len(history.events):,}")
+        for rows_of, add in of_events:
+            add(rows_of(number, event))
 
 
 # --- the tables ----------------------------------------------------------------------------------
 
 
-def _series(history: History) -> Iterator[Row]:
-    for one in cycle_readings(history):
-        for metric, value in one.values.items():
-            head = (one.phase, one.arm.value, one.cycle, one.start_number, one.is_warm_up, one.is_judged)
-            yield (*head, metric, value, metric not in one.unsettled)
+def _cycle(one: CycleReading) -> Iterator[Row]:
+    head = (one.phase, one.arm.value, one.cycle, one.start_number, one.is_warm_up, one.is_judged)
+    for metric, value in one.values.items():
+        yield (*head, metric, value, metric not in one.unsettled)
 
 
-def _samples(history: History) -> Iterator[Row]:
-    for metric in history.samples:
-        yield from ((metric, t_ns, value) for t_ns, value in history.samples[metric])
-
-
-def _readings(history: History) -> Iterator[Row]:
-    for event in history.events:
-        if isinstance(event, Reading):
-            where = _where(event.position)
-            yield from ((event.t_ns, event.name, *where, metric, value) for metric, value in event.values.items())
-        elif isinstance(event, SettleWindow):
-            yield from _window(event)
+def _readings(number: int, event: Event) -> Iterable[Row]:
+    if isinstance(event, Reading):
+        where = _where(event.position)
+        return [(event.t_ns, event.name, *where, metric, value) for metric, value in event.values.items()]
+    return _window(event) if isinstance(event, SettleWindow) else ()
 
 
 def _window(window: SettleWindow) -> Iterator[Row]:
@@ -105,27 +156,24 @@ def _window(window: SettleWindow) -> Iterator[Row]:
                 yield (t_ns, "settle", *where, metric, value)
 
 
-def _steps(history: History) -> Iterator[Row]:
-    for step in history.of(StepFinished):
-        reply = step.reply
-        status = reply.status if isinstance(reply, Answer) else None
-        no_answer = reply.reason if isinstance(reply, NoAnswer) else None
-        error = error_text(reply) if isinstance(reply, Answer) and reply.status >= 400 else None
-        yield (
-            *(step.started_ns, step.t_ns, *_where(step.position), step.spec.name, step.spec.model, step.spec.via),
-            *(status, no_answer, None if reply is None else reply.elapsed_ns, error, mismatch(step)),
-            *(step.log_start, step.log_end),
-        )
+def _steps(number: int, step: Event) -> Iterable[Row]:
+    if not isinstance(step, StepFinished):
+        return ()
+    reply = step.reply
+    status = reply.status if isinstance(reply, Answer) else None
+    no_answer = reply.reason if isinstance(reply, NoAnswer) else None
+    error = error_text(reply) if isinstance(reply, Answer) and reply.status >= 400 else None
+    row = (
+        *(step.started_ns, step.t_ns, *_where(step.position), step.spec.name, step.spec.model, step.spec.via),
+        *(status, no_answer, None if reply is None else reply.elapsed_ns, error, mismatch(step)),
+        *(step.log_start, step.log_end),
+    )
+    return (row,)
 
 
-def _events(history: History) -> Iterator[Row]:
-    for number, event in enumerate(history.events):
-        yield (
-            number,
-            _time_of(event),
-            type(event).__name__,
-            json.dumps(to_plain(event), ensure_ascii=False, default=_text),
-        )
+def _events(number: int, event: Event) -> Iterable[Row]:
+    fields = json.dumps(to_plain(event), ensure_ascii=False, default=_text)
+    return ((number, _time_of(event), type(event).__name__, fields),)
 
 
 def _text(value: object) -> str:
@@ -161,9 +209,8 @@ TABLES: Final = (
             "value": "int",
             "has_settled": "truth",
         },
-        _series,
     ),
-    Table("samples", {"metric": "text", "t_ns": "int", "value": "int"}, _samples),
+    Table("samples", {"metric": "text", "t_ns": "int", "value": "int"}),
     Table("readings", {"t_ns": "int", "name": "text", **_WHERE, "metric": "text", "value": "int"}, _readings),
     Table(
         "steps",
@@ -186,61 +233,3 @@ TABLES: Final = (
     ),
     Table("events", {"number": "int", "t_ns": "int", "event": "text", "fields": "text"}, _events),
 )
-
-
-# --- the formats ---------------------------------------------------------------------------------
-
-
-class _RowWriter:
-    def __init__(self, write: Callable[[list[Row]], None]) -> None:
-        self.write = write
-
-
-@contextlib.contextmanager
-def _csv(path: Path, table: Table) -> Iterator[_Writer]:
-    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.columns)
-        yield _RowWriter(writer.writerows)
-
-
-@contextlib.contextmanager
-def _json_lines(path: Path, table: Table) -> Iterator[_Writer]:
-    with path.open("w", encoding="utf-8", errors="replace") as file:
-
-        def write(rows: list[Row]) -> None:
-            objects = (dict(zip(table.columns, row, strict=True)) for row in rows)
-            file.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in objects)
-
-        yield _RowWriter(write)
-
-
-@contextlib.contextmanager
-def _parquet(path: Path, table: Table) -> Iterator[_Writer]:
-    pyarrow, parquet = _import_pyarrow()
-    types = {"int": pyarrow.int64(), "text": pyarrow.string(), "truth": pyarrow.bool_()}
-    schema = pyarrow.schema([(name, types[kind]) for name, kind in table.columns.items()])
-    with parquet.ParquetWriter(path, schema) as file:
-
-        def write(rows: list[Row]) -> None:
-            columns = [_encodable(column) for column in zip(*rows, strict=True)]
-            file.write_table(pyarrow.table(columns, schema=schema))
-
-        yield _RowWriter(write)
-
-
-def _encodable(column: Iterable[Any]) -> list[Any]:
-    """A lone surrogate (an undecodable file name in a log) cannot be written as UTF-8."""
-    return [cell.encode("utf-8", "replace").decode() if isinstance(cell, str) else cell for cell in column]
-
-
-def _import_pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise UsageError(
-            f"writing Parquet needs pyarrow, which cannot be imported: {error}",
-            hint="pip install 'tritonchaos[parquet]', or choose --to csv or jsonl",
-        ) from None
-    return pyarrow, parquet

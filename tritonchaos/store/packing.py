@@ -104,6 +104,10 @@ class Cursor:
         self._at = end
         return taken
 
+    def rest(self) -> bytes:
+        """Read all that is left."""
+        return self.take(len(self._packed) - self._at)
+
 
 def squeeze(packed: bytes) -> bytes:
     """Put a mark in front, and deflate where that makes it smaller."""

@@ -6,13 +6,19 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
+
+# What most values are; a member of an enumeration is of none of these types itself.
+_PLAIN: Final = frozenset({int, str, bool, float, type(None), bytes})
 
 
 def to_plain(value: Any) -> Any:
     """Make a record into mappings, lists and plain values."""
+    if type(value) in _PLAIN:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+        return {name: to_plain(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -20,6 +26,11 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(element) for element in value]
     return value
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
 
 
 def from_plain(kind: Any, value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import shutil
 import sqlite3
@@ -19,14 +20,17 @@ from tritonchaos.store.compiled import EventReader
 from tritonchaos.store.interning import Interned
 from tritonchaos.store.lazy_events import LazyEvents
 from tritonchaos.store.locking import running_pid
+from tritonchaos.store.log_file import open_log
 from tritonchaos.store.packing import unsqueeze
 from tritonchaos.store.plain import from_plain
 from tritonchaos.store.samples import StoredSamples
+from tritonchaos.store.stored_stretches import StoredStretches
 
 # Committed changes that are not in run.db itself yet lie in these files beside it.
 _JOURNALS: Final = ("run.db-wal", "run.db-journal")
 _HEADER_BYTES: Final = 100
 _MOST_KEPT: Final = 500_000  # at about 1 kB each
+_MOST_AT_ONCE: Final = 20_000  # of more, only those are looked at that somebody needs
 _DAMAGED: Final = "copy the run directory again, whole, with run.db-wal if there is one"
 
 
@@ -57,7 +61,7 @@ def open_history(folder: Path, *, most_kept: int = _MOST_KEPT) -> History:
         facts=facts,
         events=events,
         samples=StoredSamples(blocks, interned),
-        log=_read_file(folder / run_layout.LOG),
+        log=open_log(folder / run_layout.LOG),
         interrupted=bool(meta.get(run_layout.KEY_END, {"interrupted": True})["interrupted"]),
         scenario_text=_read_file(folder / run_layout.SCENARIO).decode("utf-8", "replace"),
     )
@@ -191,8 +195,12 @@ def _read_events(
     count, last = database.execute("SELECT count(*), max(number) FROM events").fetchone()
     if count and last != count - 1:
         raise LookupError(f"{count} events are there, expected {last + 1}")
-    if count > most_kept:
-        return LazyEvents(database, reader, count, lambda: _as_store_error(folder))
+    if count > min(most_kept, _MOST_AT_ONCE):
+        guard = functools.partial(_as_store_error, folder)
+        has_cycles = meta[run_layout.KEY_FORMAT_VERSION] >= run_layout.FIRST_WITH_CYCLES
+        stretches = StoredStretches(database, reader, interned, count, guard) if has_cycles else None
+        if stretches is not None or count > most_kept:
+            return LazyEvents(database, reader, count, guard, stretches, is_kept=count <= most_kept)
     rows = database.execute("SELECT packed FROM events ORDER BY number")
     return tuple(reader.read(stored) for (stored,) in rows)
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+import contextlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from tritonchaos.errors import StoreError
+from tritonchaos.observations.sample_series import SampleSeries
 from tritonchaos.store.interning import Interned, Interner
-from tritonchaos.store.packing import Cursor, squeeze, unsqueeze, write_count, write_series
+from tritonchaos.store.packing import squeeze, unsqueeze, write_count, write_series
+from tritonchaos.store.unpacking import count_at, series_at, unpack_all_series
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _BLOCK_NS: Final = 1_000_000_000
 # A block that is older than this many others is not kept open; what comes late makes another block.
@@ -63,52 +70,110 @@ def pack_block(block: _Block, interner: Interner) -> bytes:
     return squeeze(bytes(out))
 
 
-def _series_of(stored: bytes, interned: Interned) -> Iterator[tuple[str, list[int], bytes]]:
-    """Yield metric, stamps and packed values; a caller unpacks only the values it wants."""
+class StoredSamples(Mapping[str, Sequence[tuple[int, int]]]):
+    """Metric -> (t_ns, value) pairs, shape [samples, 2]; a metric is unpacked when it is asked for, and not kept.
+
+    Args:
+        blocks: Packed blocks; they are read through once, when something is asked for first.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], interned: Interned) -> None:
+        self._blocks: Iterable[bytes] = blocks
+        self._interned = interned
+        self._metrics: dict[str, list[_Stretch]] | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self._read()
+
+    def __getitem__(self, metric: str) -> SampleSeries:
+        stretches = self._read()[metric]
+        with _as_damage():
+            return _in_order([stretch.series(metric) for stretch in stretches])
+
+    def _read(self) -> Mapping[str, list[_Stretch]]:
+        if self._metrics is None:
+            with _as_damage():
+                self._metrics = _stretches(self._blocks, self._interned)
+            self._blocks = ()
+        return self._metrics
+
+
+class _Stretch:
+    """Blocks of metrics that were read at the same instants; the stamps are unpacked once for all of them."""
+
+    def __init__(self, metrics: Sequence[str]) -> None:
+        self._times_ns = array("q")
+        self._lengths = array("I")
+        self._packed = {metric: bytearray() for metric in metrics}
+
+    def append(self, times_ns: NDArray[Any], packed: Mapping[str, bytes]) -> None:
+        self._times_ns.frombytes(times_ns.tobytes())
+        self._lengths.append(len(times_ns))
+        for metric, values in packed.items():
+            self._packed[metric] += values
+
+    def series(self, metric: str) -> SampleSeries:
+        return SampleSeries(self._times_ns, unpack_all_series(bytes(self._packed[metric]), self._lengths))
+
+
+def _stretches(blocks: Iterable[bytes], interned: Interned) -> dict[str, list[_Stretch]]:
+    """Put blocks of the same metrics together; a metric may have several, as samplers come and go."""
+    stretches: dict[tuple[str, ...], _Stretch] = {}
+    of_metrics: dict[str, list[_Stretch]] = {}
+    for block in blocks:
+        packed, at = unsqueeze(block), 0
+        while at < len(packed):
+            times_ns, at = series_at(packed, at)
+            values, at = _packed_values(packed, at, interned)
+            metrics = tuple(values)
+            if metrics not in stretches:
+                stretches[metrics] = _Stretch(metrics)
+                for metric in metrics:
+                    of_metrics.setdefault(metric, []).append(stretches[metrics])
+            stretches[metrics].append(times_ns, values)
+    return of_metrics
+
+
+def _packed_values(packed: bytes, at: int, interned: Interned) -> tuple[dict[str, bytes], int]:
+    """Read metric -> packed values at a byte; return them and the byte after them."""
+    values = {}
+    count, at = count_at(packed, at)
+    for _ in range(count):
+        name, at = count_at(packed, at)
+        size, at = count_at(packed, at)
+        if at + size > len(packed):
+            raise IndexError(f"{size} bytes announced, {len(packed) - at} left")
+        values[interned.text(name)] = packed[at : at + size]
+        at += size
+    return values, at
+
+
+def _in_order(parts: Sequence[SampleSeries]) -> SampleSeries:
+    """Put the parts of a metric together by time; a sampling thread that was late makes a block out of order."""
+    import numpy
+
+    times_ns = numpy.concatenate([numpy.asarray(part.times_ns, numpy.int64) for part in parts])
+    order = numpy.argsort(times_ns, kind="stable")
+    in_order = array("q", times_ns[order].tobytes())
+    if all(isinstance(part.values, array) for part in parts):
+        values = numpy.concatenate([numpy.asarray(part.values) for part in parts])
+        return SampleSeries(in_order, array("q", values[order].tobytes()))
+    every = [value for part in parts for value in part.values]
+    return SampleSeries(in_order, [every[at] for at in order])
+
+
+@contextlib.contextmanager
+def _as_damage() -> Iterator[None]:
     try:
-        packed = Cursor(unsqueeze(stored))
-        while not packed.is_at_end:
-            times_ns = packed.series()
-            for _ in range(packed.count()):
-                metric = interned.text(packed.count())
-                yield metric, times_ns, packed.take(packed.count())
-    except (ValueError, LookupError) as error:
+        yield
+    except (ValueError, LookupError, OverflowError) as error:
         raise StoreError(
             f"the samples of this run are damaged: {type(error).__name__}: {error}",
             hint="copy the run directory again, whole",
         ) from error
-
-
-class StoredSamples(Mapping[str, Sequence[tuple[int, int]]]):
-    """Metric -> (t_ns, value) pairs, shape [samples, 2]; a metric is unpacked when it is asked for."""
-
-    def __init__(self, blocks: Sequence[bytes], interned: Interned) -> None:
-        self._blocks = blocks
-        self._interned = interned
-        self._names: tuple[str, ...] | None = None
-        self._unpacked: dict[str, tuple[tuple[int, int], ...]] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        if self._names is None:
-            every = (metric for block in self._blocks for metric, _, _ in _series_of(block, self._interned))
-            self._names = tuple(dict.fromkeys(every))
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(tuple(iter(self)))
-
-    def __getitem__(self, metric: str) -> Sequence[tuple[int, int]]:
-        if metric not in self._unpacked:
-            if metric not in tuple(iter(self)):
-                raise KeyError(metric)
-            self._unpacked[metric] = self._unpack(metric)
-        return self._unpacked[metric]
-
-    def _unpack(self, wanted: str) -> tuple[tuple[int, int], ...]:
-        pairs: list[tuple[int, int]] = []
-        for block in self._blocks:
-            for metric, times_ns, values in _series_of(block, self._interned):
-                if metric == wanted:
-                    pairs.extend(zip(times_ns, Cursor(values).series(), strict=True))
-        # A sampling thread that was late makes a block out of order.
-        return tuple(sorted(pairs, key=lambda pair: pair[0]))

@@ -12,13 +12,14 @@ from types import TracebackType
 from typing import Final
 
 from tritonchaos.errors import StoreError, TritonChaosBug
-from tritonchaos.observations import Event, JsonValue, RunFacts
+from tritonchaos.observations import Event, JsonValue, RunFacts, StepSpec
 from tritonchaos.store import layout as run_layout
 from tritonchaos.store.codecs import layout_of
+from tritonchaos.store.cycle_blocks import Block, CycleBlocks
 from tritonchaos.store.folders import prepare_folder
 from tritonchaos.store.interning import Interner
 from tritonchaos.store.locking import mark_written_here, unmark_written_here
-from tritonchaos.store.packing import squeeze
+from tritonchaos.store.packing import Cursor, squeeze
 from tritonchaos.store.plain import to_plain
 from tritonchaos.store.samples import SampleBlocks
 
@@ -34,14 +35,17 @@ class RunStore:
         folder: The run directory.
     """
 
-    def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, folder: Path, database: sqlite3.Connection, sample_count: int) -> None:
         self.folder = folder
         self._path = folder / run_layout.DATABASE
         self._database = database
         self._lock = threading.RLock()
         self._codec = run_layout.event_codec(layout_of(Event))
+        self._step_codec = run_layout.step_codec(layout_of(Event))
         self._interner = Interner()
         self._samples = SampleBlocks()
+        self._cycles = CycleBlocks(sample_count, self._interner, self._step_number)
+        self._blocks: list[Block] = []
         self._unpacked: list[Event] = []
         self._held: list[tuple[int, bytes]] = []
         self._event_count = 0
@@ -64,7 +68,7 @@ class RunStore:
             (folder / run_layout.SCENARIO).write_text(scenario_text, encoding="utf-8")
             database = _create_database(folder / run_layout.DATABASE, facts)
         mark_written_here(folder)
-        return cls(folder, database)
+        return cls(folder, database, facts.sample_count)
 
     @property
     def log_file(self) -> Path:
@@ -93,11 +97,24 @@ class RunStore:
             for event in unpacked:
                 packed = bytearray()
                 self._codec.write(event, packed, self._interner)
-                self._held.append((self._event_count, squeeze(bytes(packed))))
+                row = squeeze(bytes(packed))
+                self._held.append((self._event_count, row))
                 self._event_count += 1
+                self._keep_block(self._cycles.see(event, row))
             if len(self._held) >= _MOST_HELD:
                 with self._writing():
                     self._write_held()
+
+    def _step_number(self, spec: StepSpec) -> int:
+        """Number each different step, as in the packed events."""
+        packed = bytearray()
+        self._step_codec.write(spec, packed, self._interner)
+        return Cursor(bytes(packed)).count()
+
+    def _keep_block(self, block: Block | None) -> None:
+        """Let a block be written with the events that it is made of, or after them; never before."""
+        if block is not None:
+            self._blocks.append(block)
 
     def add_samples(self, blocks: Mapping[str, Sequence[tuple[int, int]]]) -> None:
         """Take samples of the sampling thread: metric -> (t_ns, value) pairs."""
@@ -144,6 +161,8 @@ class RunStore:
         """
         with self._lock:
             self._put(run_layout.KEY_END, {"interrupted": interrupted})
+            self.pack()
+            self._keep_block(self._cycles.finish())
             self.commit()
             with self._writing(begin=False):
                 self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -191,9 +210,11 @@ class RunStore:
         samples = self._samples.take_changed(self._interner)
         interned = [(number, squeeze(body)) for number, body in self._interner.take_new()]
         held, self._held = self._held, []
+        blocks, self._blocks = [(b.number, b.first_event, b.crc, b.packed) for b in self._blocks], []
         self._database.executemany("INSERT INTO interned VALUES (?, ?)", interned)
         self._database.executemany("INSERT INTO events VALUES (?, ?)", held)
         self._database.executemany("INSERT OR REPLACE INTO samples VALUES (?, ?)", samples)
+        self._database.executemany("INSERT INTO cycles VALUES (?, ?, ?, ?)", blocks)
 
     @contextlib.contextmanager
     def _writing(self, begin: bool = True) -> Iterator[None]:

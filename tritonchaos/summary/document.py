@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tritonchaos.errors import ExitCode
-from tritonchaos.observations import Arm, History, Position, Reading, ServerStarted
-from tritonchaos.post_unload import RECORD, CycleReading
+from tritonchaos.observations import Arm, CycleTable, History, PhaseFacts, Position, Reading, ServerStarted
+from tritonchaos.observations.cycle_table import Column
+from tritonchaos.post_unload import RECORD
 from tritonchaos.summary.texts import portable, without_folders
 from tritonchaos.verdict import Assessment, Finding, Ladder, Verdict
 
@@ -29,7 +30,7 @@ def verdict_word(verdict: Verdict) -> str:
 
 
 def results_document(
-    history: History, verdict: Verdict, exit_code: int, readings: Sequence[CycleReading], notes: Sequence[str]
+    history: History, verdict: Verdict, exit_code: int, table: CycleTable, notes: Sequence[str]
 ) -> dict[str, Any]:
     """Build the document; no absolute path and no time of judging is in it."""
     facts = history.facts
@@ -54,17 +55,29 @@ def results_document(
     }
     result: dict[str, Any] = portable(document)
     # Not a copy: it holds one number for each cycle and metric.
-    result["phases"] = _phases(history, readings)
+    result["phases"] = _phases(history, table)
     return result
 
 
 class NamedReadings:
     """Collects the readings at named moments of the run."""
 
-    kinds = (Reading,)
+    kinds: ClassVar[tuple[type, ...]] = (Reading,)
 
     def __init__(self) -> None:
+        self.counts: Counter[Any] = Counter()
         self.readings: list[Reading] = []
+
+    @property
+    def kept(self) -> int:
+        """How many it has."""
+        return len(self.readings)
+
+    def state(self) -> None:
+        """Return nothing: each reading is taken by itself."""
+
+    def resume(self, state: None) -> None:
+        """Go on."""
 
     def see(self, reading: Reading) -> None:
         """Take the next reading."""
@@ -80,69 +93,61 @@ def _named_readings(history: History) -> list[dict[str, Any]]:
     ]
 
 
-def _phases(history: History, readings: Sequence[CycleReading]) -> list[dict[str, Any]]:
+def _phases(history: History, table: CycleTable) -> list[dict[str, Any]]:
     """One entry for each phase with cycles, and for each arm of it; warm-up cycles are left out.
 
     Each series has one value per cycle, None where the metric was not read, shape [cycles]. Latencies of steps with
     `record`, in nanoseconds, are there only where a step has it, and the loads of each cycle only with `amplify`.
     """
-    wanted = {
-        (phase.name, arm): _Series()
+    counted = table.select(lambda kind: not kind.is_warm_up)
+    metrics, latencies = (
+        {name: column for name, column in columns.items() if column.has_any(counted)}
+        for columns in (
+            {name: table.values(name) for name in sorted(table.metrics)},
+            {name: table.latency(name) for name in sorted(table.latencies)},
+        )
+    )
+    return [
+        _phase(phase, arm, table, metrics, latencies, phase.name in history.facts.amplified)
         for phase in history.facts.phases
         if phase.kind == "cycles"
         for arm in ((phase.arm,) if phase.arm else (Arm.CONTROL, Arm.TREATMENT))
-    }
-    metrics: set[str] = set()
-    latencies: set[str] = set()
-    for reading in readings:
-        if not reading.is_warm_up:
-            metrics.update(reading.values)
-            latencies.update(reading.latencies)
-            if (series := wanted.get((reading.phase, reading.arm))) is not None:
-                series.append(reading)
-    amplified = history.facts.amplified
-    return [
-        _phase(phase, arm, series, sorted(metrics), sorted(latencies), phase in amplified)
-        for (phase, arm), series in wanted.items()
     ]
 
 
 def _phase(
-    phase: str, arm: Arm, series: _Series, metrics: Sequence[str], latencies: Sequence[str], is_amplified: bool
+    phase: PhaseFacts,
+    arm: Arm,
+    table: CycleTable,
+    metrics: Mapping[str, Column],
+    latencies: Mapping[str, Column],
+    is_amplified: bool,
 ) -> dict[str, Any]:
-    entry: dict[str, Any] = {"phase": without_folders(phase), "arm": arm.value, "cycles": series.cycles}
-    entry["post_unload"] = {metric: series.of(metric) for metric in metrics}
+    places = table.select(lambda kind: (kind.phase, kind.arm, kind.is_warm_up) == (phase.name, arm, False))
+    entry: dict[str, Any] = {"phase": without_folders(phase.name), "arm": arm.value, "cycles": len(places)}
+    entry["post_unload"] = {metric: _series(column, places) for metric, column in metrics.items()}
     if is_amplified:
-        entry["loads"] = list(series.loads)
+        entry["loads"] = [table.kind_list[table.kinds[place]].loads for place in places]
     if latencies:
-        entry["latency"] = {name: series.of(name) for name in latencies}
+        entry["latency"] = {name: _series(column, places) for name, column in latencies.items()}
     return entry
 
 
-class _Series:
-    """The values of one arm of a phase, by metric and latency."""
+def _series(column: Column, places: Sequence[int]) -> list[int | None]:
+    """Return one value per cycle; most values of a long run are the same as others, and each is one object."""
+    values, has = column.values, column.has
+    same = _Same()
+    return [same[values[place]] if has is None or has[place] else None for place in places]
 
-    def __init__(self) -> None:
-        self.cycles = 0
-        self.loads = array("q")
-        self._values: dict[str, list[int | None]] = {}
-        # Most values of a long run are the same as others; each is one object.
-        self._same: dict[int, int] = {}
 
-    def append(self, reading: CycleReading) -> None:
-        for name, value in (*reading.values.items(), *reading.latencies.items()):
-            values = self._values.setdefault(name, [])
-            values += [None] * (self.cycles - len(values))
-            values.append(self._same.setdefault(value, value))
-        self.loads.append(reading.loads)
-        self.cycles += 1
-        if len(self._same) > _MOST_REMEMBERED:
-            self._same.clear()
+class _Same(dict[int, int]):
+    """Gives the object that it knows for a number."""
 
-    def of(self, name: str) -> list[int | None]:
-        """Return one value per cycle."""
-        values = self._values.pop(name, [])
-        return values + [None] * (self.cycles - len(values)) if len(values) < self.cycles else values
+    def __missing__(self, number: int) -> int:
+        if len(self) > _MOST_REMEMBERED:
+            self.clear()
+        self[number] = number
+        return number
 
 
 def _assessment(assessment: Assessment) -> dict[str, Any]:

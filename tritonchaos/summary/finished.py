@@ -6,21 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonchaos.observations import Follower, History, JsonValue
-from tritonchaos.post_unload import BASELINES, CYCLES, Baselines, CycleFollower, cycle_readings
+from tritonchaos.post_unload import BASELINES, CYCLES, Baselines, cycle_table, follow_cycles
 from tritonchaos.summary.document import NAMED_READINGS, NamedReadings, results_document
 from tritonchaos.summary.headline import headline
-from tritonchaos.summary.note_followers import SHORT_WINDOWS, TRACKS, ShortWindows, TrackRequests
+from tritonchaos.summary.note_followers import TRACKS, TrackRequests
 from tritonchaos.summary.notes import notes
 from tritonchaos.summary.table import (
-    REPLIES,
     PhaseCount,
-    ReplyTexts,
     TableBlock,
     TableRow,
+    TableRows,
     phase_counts,
     shown_metrics,
     table_blocks,
-    table_rows,
 )
 from tritonchaos.summary.texts import without_folders
 from tritonchaos.verdict import Verdict
@@ -53,27 +51,25 @@ class FinishedRun:
 def followers(history: History) -> Mapping[str, Callable[[], Follower]]:
     """What `finish` has to see of a run; in one walk with what the checks want to see."""
     return {
-        CYCLES: lambda: CycleFollower(history),
+        CYCLES: lambda: follow_cycles(history),
         BASELINES: Baselines,
-        REPLIES: ReplyTexts,
         TRACKS: TrackRequests,
-        SHORT_WINDOWS: lambda: ShortWindows(history),
         NAMED_READINGS: NamedReadings,
     }
 
 
 def finish(history: History, verdict: Verdict, exit_code: int) -> FinishedRun:
     """Compute what reports show; the same history and verdict give the same, whenever and wherever."""
-    readings = cycle_readings(history)
-    rows = table_rows(history, readings)
+    table = cycle_table(history)
+    rows = TableRows(history, table)
     return FinishedRun(
         history=history,
         verdict=verdict,
         exit_code=int(exit_code),
-        results=results_document(history, verdict, exit_code, readings, notes(history, readings)),
-        headline=without_folders(headline(verdict, readings, history.interrupted)),
-        metrics=shown_metrics(history, verdict, readings),
-        rows=rows,
+        results=results_document(history, verdict, exit_code, table, notes(history, table)),
+        headline=without_folders(headline(verdict, len(table), history.interrupted)),
+        metrics=shown_metrics(history, verdict, table),
+        rows=rows if history.is_long else tuple(rows),
         blocks=table_blocks(rows),
-        counts=phase_counts(readings),
+        counts=phase_counts(table),
     )

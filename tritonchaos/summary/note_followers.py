@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from operator import sub
+from typing import Any, ClassVar, Final
 
-from tritonchaos.observations import (
-    CycleFinished,
-    CycleStarted,
-    Event,
-    History,
-    Reading,
-    SettleWindow,
-    StepFinished,
-    TrafficSummary,
-)
-from tritonchaos.post_unload import may_be_somebody_elses, medians, settle_quantum
+from tritonchaos.observations import CycleTable, StepFinished, TrafficSummary
+from tritonchaos.post_unload import may_be_somebody_elses, settle_quantum
 
 TRACKS: Final = "track_requests"
-SHORT_WINDOWS: Final = "short_windows"
 # Memory that a settle window waits for; resident memory and counts come and go for many other reasons.
 _AWAITED: Final = ("nvml_", "host_private")
 # Where `TrafficSummary.latency_ns` has the 99 % time.
@@ -47,10 +37,18 @@ class TrackRequests:
         found: (phase, track, step) -> what it did.
     """
 
-    kinds = (TrafficSummary, StepFinished)
+    kinds: ClassVar[tuple[type, ...]] = (TrafficSummary, StepFinished)
 
     def __init__(self) -> None:
+        self.counts: Counter[Any] = Counter()
+        self.kept = 0  # it looks at nothing that is in cycles that are alike
         self.found: dict[tuple[str, str, str], Requests] = {}
+
+    def state(self) -> None:
+        """Return nothing: each event is taken by itself."""
+
+    def resume(self, state: None) -> None:
+        """Go on."""
 
     def see(self, event: TrafficSummary | StepFinished) -> None:
         """Take the next event."""
@@ -66,51 +64,26 @@ class TrackRequests:
             requests.late += "late_ns" in event.observed
 
 
-class ShortWindows:
-    """Counts the cycles after whose settle window a metric fell further, by a quantum or more.
-
-    Args:
-        history: Whose events it will see.
-
-    Attributes:
-        counts: Metric -> number of such cycles.
-    """
-
-    kinds = (CycleStarted, SettleWindow, CycleFinished, Reading)
-
-    def __init__(self, history: History) -> None:
-        self.counts: Counter[str] = Counter()
-        self._sample_count = history.facts.sample_count
-        self._open: CycleStarted | None = None
-        self._window: SettleWindow | None = None
-        self._finished = False
-
-    def see(self, event: Event) -> None:
-        """Take the next event."""
-        if isinstance(event, CycleStarted):
-            self._open, self._window, self._finished = event, None, False
-        elif isinstance(event, SettleWindow):
-            begun = self._open
-            if begun is not None and (event.phase, event.cycle) == (begun.phase, begun.cycle):
-                self._window = event
-        elif isinstance(event, CycleFinished):
-            # The reading before the next cycle belongs to the last one, but may come before its CycleFinished.
-            self._open, self._finished = None, self._open is not None
-        elif isinstance(event, Reading) and event.name == "before_next" and self._finished:
-            self._compare(event)
-
-    def _compare(self, later: Reading) -> None:
-        if self._window is None:
-            return
-        awaited = {m: values for m, values in self._window.values.items() if m.startswith(_AWAITED)}
-        self.counts.update(_fallen(medians(awaited, self._sample_count), later))
+def short_windows(table: CycleTable) -> Counter[str]:
+    """Count the cycles after whose settle window a metric fell further, by a quantum or more."""
+    counts: Counter[str] = Counter()
+    for metric in table.metrics:
+        if metric.startswith(_AWAITED):
+            counts[metric] = _fallen(table, metric)
+    return +counts
 
 
-def _fallen(values: Mapping[str, int], later: Reading) -> list[str]:
-    return [
-        metric
-        for metric, value in values.items()
-        if metric in later.values
-        and not may_be_somebody_elses(metric, later.values)
-        and value - later.values[metric] >= settle_quantum(metric)
-    ]
+def _fallen(table: CycleTable, metric: str) -> int:
+    at_end, later, quantum = table.values(metric), table.later(metric), settle_quantum(metric)
+    fell = map(sub, at_end.values, later.values)
+    places = (place for place, by in enumerate(fell) if by >= quantum)
+    return sum(
+        (at_end.has is None or at_end.has[place] == 1)
+        and (later.has is None or later.has[place] == 1)
+        and not may_be_somebody_elses(metric, _read_later(table, place))
+        for place in places
+    )
+
+
+def _read_later(table: CycleTable, place: int) -> frozenset[str]:
+    return frozenset(metric for metric in table.later_metrics if table.later(metric).at(place) is not None)

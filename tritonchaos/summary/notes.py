@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tritonchaos.observations import (
+    CycleTable,
     History,
     MetricLost,
     Note,
     PhaseSkipped,
     PhaseStopped,
 )
-from tritonchaos.post_unload import CycleReading
-from tritonchaos.summary.note_followers import SHORT_WINDOWS, TRACKS, ShortWindows, TrackRequests
+from tritonchaos.summary.note_followers import TRACKS, TrackRequests, short_windows
 from tritonchaos.summary.table import phase_counts
 from tritonchaos.units import format_seconds
 
@@ -33,7 +33,7 @@ def _aside(variant: str) -> str:
     return " (a stand-in, not TensorRT)" if variant in _STAND_INS else ""
 
 
-def notes(history: History, readings: Sequence[CycleReading]) -> list[str]:
+def notes(history: History, table: CycleTable) -> list[str]:
     """Collect all notes, each once, in a fixed order."""
     facts = history.facts
     found = [
@@ -41,10 +41,10 @@ def notes(history: History, readings: Sequence[CycleReading]) -> list[str]:
         *(f"skipped {name}: {why}" for name, why in facts.target_skipped),
         *_unavailable(facts.unavailable),
         *(f"metric {lost.metric} was lost at {_at(lost.t_ns)}: {lost.reason}" for lost in history.of(MetricLost)),
-        *_phases(history, readings),
+        *_phases(history, table),
         *_tracks(history),
-        *_unsettled(readings),
-        *_too_short(history),
+        *_unsettled(table),
+        *_too_short(table),
         *_repeated(_last_of_neighbours([note.text for note in history.of(Note)])),
     ]
     if facts.calibration:
@@ -66,12 +66,12 @@ def _unavailable(unavailable: Mapping[str, str]) -> Iterator[str]:
         yield f"not read: {', '.join(sorted(names))} ({why})"
 
 
-def _phases(history: History, readings: Sequence[CycleReading]) -> Iterator[str]:
+def _phases(history: History, table: CycleTable) -> Iterator[str]:
     for skipped in history.of(PhaseSkipped):
         yield f"phase {skipped.phase} was not run: {skipped.reason}"
     for stopped in history.of(PhaseStopped):
         yield f"phase {stopped.phase} ended after {stopped.cycles} cycles: {stopped.reason}"
-    for count in phase_counts(readings):
+    for count in phase_counts(table):
         if count.warm_up:
             yield f"phase {count.phase}, {count.arm.value} arm: {count.warm_up} warm-up cycles are not judged"
 
@@ -85,16 +85,17 @@ def _tracks(history: History) -> Iterator[str]:
         yield f"phase {phase}, track {track}: {label} {requests.count} times{late}{slow}"
 
 
-def _unsettled(readings: Sequence[CycleReading]) -> Iterator[str]:
-    counts = Counter(metric for reading in readings for metric in reading.unsettled)
+def _unsettled(table: CycleTable) -> Iterator[str]:
+    counts: Counter[str] = Counter()
+    for number, cycles in Counter(table.kinds).items():
+        counts.update(dict.fromkeys(table.kind_list[number].unsettled, cycles))
     for metric, count in sorted(counts.items()):
-        yield f"{metric} had not settled at the end of {count} of {len(readings)} settle windows"
+        yield f"{metric} had not settled at the end of {count} of {len(table)} settle windows"
 
 
-def _too_short(history: History) -> Iterator[str]:
+def _too_short(table: CycleTable) -> Iterator[str]:
     """Name metrics that still fell between the settle window and the next cycle, by a quantum or more."""
-    counts = history.followed(SHORT_WINDOWS, lambda: ShortWindows(history)).counts
-    for metric, count in sorted(counts.items()):
+    for metric, count in sorted(short_windows(table).items()):
         yield f"the settle window was too short for {metric} in {count} cycles: it fell further before the next cycle"
 
 

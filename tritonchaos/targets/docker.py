@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
@@ -12,14 +11,17 @@ from pydantic import Field
 
 from tritonchaos.client import wait_until_live
 from tritonchaos.containers import launching
-from tritonchaos.containers.container import Container, Ended, not_live
+from tritonchaos.containers.container import not_live
 from tritonchaos.containers.faults import Faults
 from tritonchaos.containers.finding import Found, describe, find, notes
 from tritonchaos.containers.libc import refuse_unloadable, why_not_loadable
-from tritonchaos.containers.outside import Outside, times_at_pids_limit
-from tritonchaos.containers.relay import Relay, relay_program
+from tritonchaos.containers.log_pipe import LogPipe
+from tritonchaos.containers.outside import Outside
+from tritonchaos.containers.relay import GRPC, HANDED_OVER, HTTP, Relay, relay_program
+from tritonchaos.containers.server_container import ServerContainer
 from tritonchaos.containers.spec import ContainerSpec, Mount, docker_run_line
 from tritonchaos.containers.stacks import take_stacks_beside
+from tritonchaos.containers.ways_in import WayIn, handed_over, own_addresses, published, relayed
 from tritonchaos.errors import TargetError, TritonChaosBug
 from tritonchaos.local_server.server_flags import (
     asked_flags,
@@ -108,14 +110,10 @@ class DockerTarget:
         for mount in self.mounts:
             launching.read_mount(mount)
         self._found: Found | None = None
-        self._container: Container | None = None
-        self._outside: Outside | None = None
-        self._relay: Relay | None = None
-        self._faults: Faults | None = None
+        self._server: ServerContainer | None = None
         self._trimmer: Trimmer | None = None
         self._launch: LaunchSpec | None = None
-        self._ended: Ended | None = None
-        self._version, self._starts = "", 0
+        self._version, self._way, self._starts = "", "", 0
         self._last_spec: ContainerSpec | None = None
 
     # --- before a start --------------------------------------------------------------------------
@@ -140,6 +138,8 @@ class DockerTarget:
         described = {"target": self.name, **describe(self, self._all())}
         if self._version:
             described["triton_version"] = self._version
+        if self._way:
+            described["container_reached"] = f"over {self._way}"
         if self._last_spec is not None:
             described["server_command"] = " ".join(self._last_spec.command)
         return described
@@ -184,7 +184,7 @@ class DockerTarget:
             UsageError: This tritonserver has no such flag.
             TargetNotLive: It ended or stayed silent; nothing of it is left.
         """
-        if self._container is not None:
+        if self._running is not None:
             raise TritonChaosBug("the server's container was started while it runs")
         refuse_unloadable(launch.backends, self._all().facts.libc)
         refuse_unknown(launch.flags, parse_help(self._all().facts.help))
@@ -197,39 +197,84 @@ class DockerTarget:
         raise TritonChaosBug("unreachable: the last attempt returns or raises")
 
     def _start_once(self, launch: LaunchSpec) -> RunningServer:
-        engine = self._all().engine
         self._starts += 1
         spec, flags, ports = self._spec(launch)
-        self._launch, self._ended, self._last_spec = launch, None, spec
+        self._launch, self._last_spec = launch, spec
         try:
-            self._container = Container(engine, spec, launch.log_file)
-            self._container.start()
-            state = self._container.inspect()["State"]
-            mounted = [mount.target for mount in spec.mounts]
-            self._outside = Outside(state["Pid"], self._container.id, launching.TEMP, mounted)
-            url, grpc = self._way_in(self._container, ports)
-            self._faults = Faults(engine, self._container, self._outside, self._relay)
-            self._await_live(self._container, url, flags["id"], launch.startup_deadline_s)
-            refuse_unloaded_library(self._container.log_lines())
-        except BaseException as error:
-            self._take_down()
-            if isinstance(error, TargetError) and any(sign in error.message for sign in _PORT_TAKEN):
+            pipe = self._open_log_pipe(launch, spec)
+            self._server = ServerContainer(self._all().engine, spec, launch.log_file, launching.TEMP, pipe)
+            way = self._begin(self._server, launch, ports, flags["id"])
+        except TargetError as error:
+            if any(sign in error.message for sign in _PORT_TAKEN):
                 raise _PortTaken(error.message) from None
             raise
+        self._way = way.name
         has_grpc = flags.get("allow-grpc", "true") != "false"
-        server = self._outside.server
-        return RunningServer(url, grpc if has_grpc else None, server.pid if server else None)
+        process = self._outside.server if self._outside is not None else None
+        return RunningServer(way.url, way.grpc if has_grpc else None, process.pid if process else None)
+
+    def _begin(self, server: ServerContainer, launch: LaunchSpec, ports: launching.Ports, server_id: str) -> WayIn:
+        try:
+            way = self._way_in(server, launch, ports, server_id)
+            server.take_faults(can_be_cut=launch.may_cut_network)
+            refuse_unloaded_library(server.container.log_lines())
+        except BaseException:
+            server.take_down()
+            raise
+        return way
+
+    def _way_in(self, server: ServerContainer, launch: LaunchSpec, ports: launching.Ports, server_id: str) -> WayIn:
+        """Wait until the server is live; then take the shortest way that leads to it and can be cut if it may be."""
+        relay = self._open_relay(server, launch, ports) if self.network == launching.NONE else None
+        sure = relayed(relay) if relay is not None else published(self.network, ports)
+        version = wait_until_live(sure.url, server_id, launch.startup_deadline_s, server.look)
+        if version is None:
+            raise not_live(server.container, f"was not live after {launch.startup_deadline_s:g} s")
+        self._version = version
+        shorter = () if launch.may_cut_network else self._shorter_ways(server, relay, ports)
+        return next((way for way in shorter if wait_until_live(way.url, server_id, 0, server.look) is not None), sure)
+
+    def _shorter_ways(self, server: ServerContainer, relay: Relay | None, ports: launching.Ports) -> Iterable[WayIn]:
+        if relay is not None:
+            return (handed_over(relay),)
+        if self.network == launching.HOST or self._all().engine.facts.is_rootless:
+            return ()
+        return own_addresses(server.container.inspect(), ports)
+
+    def _open_relay(self, server: ServerContainer, launch: LaunchSpec, ports: launching.Ports) -> Relay:
+        found = self._all()
+        folder = launch.scratch / f"relay-{self._starts}"
+        folder.mkdir()
+        spec = launching.relay_spec(server.container.spec, launch, found.engine.facts, self._starts)
+        sockets = {HTTP: ports.http, HANDED_OVER: ports.http, GRPC: ports.grpc}
+        return server.open_relay(relay_program(found.compiling.compile_program), spec, folder, sockets)
 
     def _spec(self, launch: LaunchSpec) -> tuple[ContainerSpec, dict[str, str], launching.Ports]:
         found = self._all()
         first, second = free_ports(2)
         ports = launching.choose_ports(self.network, (first, second))
         flags = launching.server_flags(launch, self.network, ports, dict(asked_flags(launch)))
-        arguments = spell(flags, launch, parse_help(found.facts.help))
+        known = parse_help(found.facts.help)
+        # Where nothing is laid out yet, as for a `docker run` line to read, there is nobody at the other end.
+        has_pipe = "log-file" in known and "log-file" not in flags and launch.scratch.exists()
+        if has_pipe:
+            flags["log-file"] = launching.LOG
+        arguments = spell(flags, launch, known)
         spec = launching.server_spec(
             self, launch, arguments, ports, found.image, found.engine.facts, found.gpus, max(self._starts, 1)
         )
+        if has_pipe:
+            # A pipe is written to through a read-only mount too: nothing else becomes writable.
+            spec = replace(spec, mounts=(*spec.mounts, Mount(str(self._log_pipe(launch)), launching.LOG)))
         return self._with_trimmer(spec, launch), flags, ports
+
+    def _log_pipe(self, launch: LaunchSpec) -> Path:
+        return launch.scratch / f"log-{max(self._starts, 1)}"
+
+    def _open_log_pipe(self, launch: LaunchSpec, spec: ContainerSpec) -> LogPipe | None:
+        if all(mount.target != launching.LOG for mount in spec.mounts):
+            return None
+        return LogPipe(self._log_pipe(launch), launch.log_file, 0o600 if self.user == "caller" else 0o622)
 
     def _with_trimmer(self, spec: ContainerSpec, launch: LaunchSpec) -> ContainerSpec:
         """Give the server the library that `trim` needs."""
@@ -251,66 +296,19 @@ class DockerTarget:
         mounts = (Mount(str(library), there["LD_PRELOAD"]), Mount(env["TRITONCHAOS_TRIM"], there["TRITONCHAOS_TRIM"]))
         return replace(spec, env={**spec.env, **there}, mounts=(*spec.mounts, *mounts))
 
-    def _way_in(self, container: Container, ports: launching.Ports) -> tuple[str, str]:
-        """URL of the server and its gRPC address, as this process reaches them."""
-        if self.network != launching.NONE:
-            return f"http://127.0.0.1:{ports.published_http}", f"127.0.0.1:{ports.published_grpc}"
-        engine, launch = self._all().engine, self._launch
-        assert launch is not None
-        folder = launch.scratch / f"relay-{self._starts}"
-        folder.mkdir()
-        spec = launching.relay_spec(container.spec, launch, engine.facts, self._starts)
-        try:
-            program = relay_program(self._all().compiling.compile_program)
-            sockets = {"http": ports.http, "grpc": ports.grpc}
-            self._relay = Relay(engine, program, container.id, spec, folder, sockets, folder.with_suffix(".log"))
-        except TargetError:
-            if container.wait(1.0) is not None:  # nothing to be beside of
-                raise not_live(container) from None
-            raise
-        return f"http+unix://{self._relay.path('http')}", f"unix:{self._relay.path('grpc')}"
-
-    def _await_live(self, container: Container, url: str, server_id: str, deadline_s: float) -> None:
-        def look() -> None:
-            if container.ended() is not None:
-                raise not_live(container)
-            if self._relay is not None:
-                self._relay.check()
-
-        version = wait_until_live(url, server_id, deadline_s, look)
-        if version is None:
-            raise not_live(container, f"was not live after {deadline_s:g} s")
-        self._version = version
-
     # --- while it runs ---------------------------------------------------------------------------
 
     def exit_code(self) -> int | None:
         """Exit code of the last server, minus the signal number after a signal; None while it runs or before any.
 
         Raises:
-            TargetError: What the server does cannot be seen any more: the engine or the relay is gone, or the
-                container reached its limit of processes, which is our doing and not the server's.
+            TargetError: What the server does cannot be seen any more.
         """
-        if self._container is None:
-            return None if self._ended is None else self._ended.exit_code
-        self._ended = self._container.ended()
-        if self._outside is not None and times_at_pids_limit(self._outside.cgroups):
-            raise TargetError(
-                f"the container reached its limit of {self.pids_limit} processes and threads",
-                hint="give the target a higher pids_limit",
-            )
-        if self._ended is not None:
-            return self._ended.exit_code
-        if self._relay is not None:
-            self._relay.check()
-        return None
+        return None if self._server is None else self._server.exit_code()
 
     def end_facts(self) -> Mapping[str, str]:
         """What the engine says of the container's end."""
-        if self._ended is None:
-            return {}
-        told = {"oom_killed": "yes" if self._ended.was_oom_killed else "no"}
-        return {**told, "engine_said": self._ended.error} if self._ended.error else told
+        return {} if self._server is None else self._server.end_facts()
 
     def processes(self) -> list[Process]:
         """The server and what it started, as this machine sees them; empty when it does not run, or is not seen."""
@@ -318,8 +316,9 @@ class DockerTarget:
 
     def own_folders(self, launch: LaunchSpec) -> OwnFolders:
         """The container's temp folder and /dev/shm; empty ones of the run while there is no container."""
-        if self._outside is not None:
-            return OwnFolders(self._outside.folder("temp"), self._outside.folder("shm"), self._outside.cgroups)
+        outside = self._outside
+        if outside is not None:
+            return OwnFolders(outside.folder("temp"), outside.folder("shm"), outside.cgroups)
         empty = launch.scratch / "no_shared_memory"
         empty.mkdir(exist_ok=True)
         return OwnFolders(launch.temp, empty)
@@ -331,22 +330,20 @@ class DockerTarget:
             TargetError: There is no debugger, here or in the image.
         """
         pids = [process.pid for process in self.processes() if process.role in ("server", "stub")]
-        if find_debugger() is not None or self._container is None:
+        if find_debugger() is not None or self._running is None:
             return take_stacks(pids)
-        found, container = self._all(), self._container
+        found, container = self._all(), self._running.container
         return take_stacks_beside(found.engine, found.facts, container.spec, container.id, pids, ARGUMENTS)
 
     def trim(self, deadline_s: float) -> str:
         """Call malloc_trim in the server, and trim its CUDA memory pools."""
-        if self._trimmer is None or self._container is None:
+        if self._trimmer is None or self._running is None:
             return "no server runs that could be told to"
         return self._trimmer.trim(deadline_s)
 
     def kill(self, signal_number: int, pid: int) -> bool:
         """Signal the server or one of its processes; False if it has ended."""
-        if self._outside is None or self._container is None:
-            return False
-        return self._outside.kill(signal_number, pid, self._container.send_signal)
+        return self._running is not None and self._running.kill(signal_number, pid)
 
     def faults(self) -> Faults:
         """What may be done to the container.
@@ -354,9 +351,10 @@ class DockerTarget:
         Raises:
             TargetError: The server does not run.
         """
-        if self._faults is None:
+        faults = None if self._running is None else self._running.faults
+        if faults is None:
             raise TargetError("the server does not run, so that nothing can be done to its container")
-        return self._faults
+        return faults
 
     # --- stop ------------------------------------------------------------------------------------
 
@@ -365,34 +363,18 @@ class DockerTarget:
 
         Connections to it must be closed first, else SIGTERM takes the whole exit timeout.
         """
-        if self._container is None or self._launch is None:
+        if self._running is None or self._launch is None:
             return Stop(signal="", exit_code=None, forced=False)
-        left: list[tuple[str, str, int]] = []
-        try:
-            if self._faults is not None:
-                self._faults.unpause()  # a frozen process takes no signal
-            sent = self._container.stop(2 * exit_timeout_s(self._launch) + 5)
-            self._ended = self._container.ended()
-            left = self._outside.left_behind(self._launch.shm_prefix) if self._outside is not None else []
-        finally:
-            # Also when the user does not want to wait: the container is removed, without grace.
-            self._take_down()
-        return Stop(sent, None if self._ended is None else self._ended.exit_code, sent == "SIGKILL", tuple(left))
+        return self._running.stop(2 * exit_timeout_s(self._launch) + 5, self._launch.shm_prefix)
 
-    def _take_down(self) -> None:
-        """Remove everything of this start, whatever goes wrong with a part of it."""
-        with ExitStack() as parts:
-            if self._container is not None:
-                parts.callback(self._container.remove)
-                with suppress(TargetError):
-                    self._ended = self._ended or self._container.ended()
-            if self._faults is not None:
-                parts.callback(self._faults.free_scratch)
-            if self._relay is not None:
-                parts.callback(self._relay.close)
-            if self._outside is not None:
-                parts.callback(self._outside.close)
-            self._container, self._relay, self._outside, self._faults = None, None, None, None
+    @property
+    def _running(self) -> ServerContainer | None:
+        """The last start, unless it has been taken down."""
+        return self._server if self._server is not None and self._server.is_up else None
+
+    @property
+    def _outside(self) -> Outside | None:
+        return None if self._running is None else self._running.outside
 
     def _all(self) -> Found:
         self.check()

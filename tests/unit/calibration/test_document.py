@@ -43,7 +43,12 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_document_has_what_was_found_missed_and_left_out() -> None:
     found = json.loads(json.dumps(document(CALIBRATION, "2026-12-01")))
     metric = found["metrics"][METRIC]
-    assert metric["smallest_leak"]["20"] == {"bytes_per_cycle": MIB, "cycles": 17, "runs": 5}
+    assert metric["smallest_leak"]["20"] == {
+        "bytes_per_cycle": MIB,
+        "footprint_bytes": 0,
+        "cycles": 17,
+        "runs": 5,
+    }
     assert metric["smallest_leak"]["10"] is None
     assert [(row["bytes_per_cycle"], row["found"], row["called_stable"]) for row in metric["leaks"]] == [
         (MIB, 5, 0),

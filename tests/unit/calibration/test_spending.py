@@ -6,10 +6,10 @@ import pytest
 
 from tests.calibration_outcomes import clean, leak, outcome
 from tritonchaos.calibration.calibrating import check_budget
-from tritonchaos.calibration.claims import LEAST_RUNS, NEAR_THE_LIMIT_RUNS
+from tritonchaos.calibration.claims import AGREEING_RUNS, LEAST_RUNS, NEAR_THE_LIMIT_RUNS
 from tritonchaos.calibration.outcomes import Outcome, Verdict
 from tritonchaos.calibration.spending import expected_s, least_budget_s, left_out, next_trial, wanted
-from tritonchaos.calibration.trials import DEVICE, HOST, VARIANTS, Kind, Trial
+from tritonchaos.calibration.trials import DEVICE, HOST, VARIANTS, WHOLE_MODEL, Kind, Trial
 from tritonchaos.errors import UsageError
 from tritonchaos.units import KIB, MIB
 
@@ -58,6 +58,13 @@ def test_the_limit_of_what_is_seen_is_looked_at_before_there_is_more_of_everythi
     assert at_the_limit[NEAR_THE_LIMIT_RUNS - 1] < others[LEAST_RUNS]
 
 
+def test_the_leak_that_is_found_soonest_is_tried_until_its_runs_agree_before_there_is_more_of_everything() -> None:
+    trials = [outcome.trial for outcome in spend(100_000, 2, 64 * KIB)]
+    quick = [number for number, trial in enumerate(trials) if trial.count == WHOLE_MODEL]
+    others = [number for number, trial in enumerate(trials) if trial.count == 4 * MIB]
+    assert quick[AGREEING_RUNS - 1] < others[LEAST_RUNS]
+
+
 def test_the_budget_is_kept_where_runs_take_as_long_as_before() -> None:
     assert sum(outcome.duration_s for outcome in spend(60, 7, 4 * KIB)) <= 60
 
@@ -97,6 +104,6 @@ def test_a_budget_too_small_for_anything_is_refused_with_what_is_needed() -> Non
 def test_each_goal_asks_for_no_fewer_runs_than_the_one_before_it_of_the_same_trial() -> None:
     asked: dict[Trial, int] = {}
     for goal in wanted(VARIANTS, []):
-        assert goal.runs >= asked.get(goal.trial, 0) or goal.runs < LEAST_RUNS
+        assert goal.runs >= asked.get(goal.trial, 0) or goal.runs < AGREEING_RUNS
         asked[goal.trial] = max(goal.runs, asked.get(goal.trial, 0))
     assert set(asked.values()) == {10}

@@ -30,8 +30,8 @@ def engine(name: str = "Docker", api: str = "1.41", runtimes: tuple[str, ...] = 
     return EngineFacts(name, "x", api, False, False, "2", frozenset(runtimes), cdi)
 
 
-def machine(root: Path, hook: str | None = None, libraries: str = "") -> Machine:
-    return Machine(root, lambda _: hook, lambda: libraries)
+def machine(root: Path, hook: str | None = None, libraries: str = "", folders: tuple[str, ...] = ()) -> Machine:
+    return Machine(root, lambda _: hook, lambda: libraries, lambda: folders)
 
 
 def with_nodes(root: Path, *names: str) -> Path:
@@ -84,6 +84,50 @@ def test_plain_nodes_come_with_the_drivers_libraries(tmp_path: Path):
         "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
     }
     assert not any(mount.is_writable for mount in access.mounts)
+
+
+def test_a_driver_that_is_mounted_beside_the_loaders_list_is_found(tmp_path: Path):
+    root = with_nodes(tmp_path, "nvidiactl", "nvidia-uvm", "nvidia0")
+    mounted = root / "usr" / "local" / "nvidia" / "lib64"
+    mounted.mkdir(parents=True)
+    for name in (
+        "libcuda.so.580.1",
+        "libnvidia-nvvm70.so.4",
+        "libnvidia-gpucomp.so.580.1",
+        "libcuda.so",
+        "libEGL.so.1",
+    ):
+        (mounted / name).touch()
+    (mounted / "libcuda.so.1").symlink_to("libcuda.so.580.1")
+    access = find_access(GPUS[:1], "devices", engine(), machine(root, folders=("/none", "/usr/local/nvidia/lib64")))
+    sources = {mount.target.rpartition("/")[2]: mount.source for mount in access.mounts}
+    assert sorted(sources) == [
+        "libcuda.so.1",
+        "libcuda.so.580.1",
+        "libnvidia-gpucomp.so.580.1",
+        "libnvidia-nvvm70.so.4",
+    ]
+    assert sources["libcuda.so.1"] == str(mounted / "libcuda.so.580.1")
+    with pytest.raises(TargetUnavailable, match=r"neither in the loader's list \(ldconfig -p\) nor in /none"):
+        find_access(GPUS[:1], "devices", engine(), machine(root, folders=("/none",)))
+
+
+def test_the_containers_loader_is_told_where_the_driver_is_unless_the_image_says_so(tmp_path: Path):
+    root = with_nodes(tmp_path, "nvidiactl", "nvidia-uvm", "nvidia0")
+    access = find_access(GPUS[:1], "devices", engine(), machine(root, libraries=LIBRARIES))
+    nvidias = "/usr/local/nvidia/lib:/usr/local/nvidia/lib64"
+    assert access.library_path(nvidias) == nvidias
+    assert access.library_path("/opt/lib") == "/opt/lib:/usr/local/nvidia/lib64"
+    assert access.library_path("") == "/usr/local/nvidia/lib64"
+    toolkit = find_access(GPUS[:1], "toolkit", engine(runtimes=("nvidia",)), machine(tmp_path))
+    assert toolkit.library_path("/opt/lib") == "/opt/lib"
+
+
+def test_a_gpu_of_mig_instances_is_left_to_nvidias_own_ways(tmp_path: Path):
+    root = with_nodes(tmp_path, "nvidiactl", "nvidia-uvm", "nvidia0")
+    split = [Gpu(0, "GPU-a", "H200", has_mig_mode=True)]
+    with pytest.raises(TargetUnavailable, match="GPU-a is split into MIG instances"):
+        find_access(split, "devices", engine(), machine(root, libraries=LIBRARIES))
 
 
 def test_a_node_is_named_by_the_drivers_number(tmp_path: Path):

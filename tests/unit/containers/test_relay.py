@@ -1,4 +1,7 @@
-"""The relay, with a server on 127.0.0.1 of this machine: what comes through it is told as it would be without it."""
+"""The relay, with a server on 127.0.0.1 of this machine: what comes through it is told as it would be without it.
+
+So it is also where the relay makes the connection and hands it over.
+"""
 
 from __future__ import annotations
 
@@ -44,23 +47,40 @@ class Listening:
         self._listener.close()
 
 
-@pytest.fixture
-def relayed(tmp_path: Path) -> Iterator[Callable[[int], HttpConnection]]:
-    """Makes a connection to a port through a relay."""
-    started: list[subprocess.Popen[bytes]] = []
-    folder = os.open(tmp_path, os.O_PATH)
-    path = f"/proc/self/fd/{folder}/http"
+class Relays:
+    """Relays to ports of this machine, by their sockets in a folder."""
 
-    def to(port: int) -> HttpConnection:
-        started.append(subprocess.Popen([relay_program(), str(tmp_path), f"http={port}!"]))
-        assert wait_for((tmp_path / "http").is_socket)
-        return HttpConnection("localhost", port, unix_path=path)
+    def __init__(self, folder: Path, mark: str) -> None:
+        self._folder = folder
+        self._handle = os.open(folder, os.O_PATH)
+        self._mark = mark
+        self._started: list[subprocess.Popen[bytes]] = []
 
-    yield to
-    for process in started:
-        process.terminate()
-        assert process.wait(10) == 0
-    os.close(folder)
+    def __call__(self, port: int) -> HttpConnection:
+        """Make a connection to a port through a relay."""
+        self._started.append(subprocess.Popen([relay_program(), str(self._folder), f"http={port}{self._mark}"]))
+        assert wait_for((self._folder / "http").is_socket)
+        return HttpConnection("localhost", port, unix_path=f"/proc/self/fd/{self._handle}/http")
+
+    def open_files(self) -> int:
+        return len(list(Path(f"/proc/{self._started[-1].pid}/fd").iterdir()))
+
+    def end(self) -> None:
+        while self._started:
+            process = self._started.pop()
+            process.terminate()
+            assert process.wait(10) == 0
+
+    def close(self) -> None:
+        self.end()
+        os.close(self._handle)
+
+
+@pytest.fixture(params=["!", "^"], ids=["relayed", "handed_over"])
+def relayed(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Relays]:
+    relays = Relays(tmp_path, request.param)
+    yield relays
+    relays.close()
 
 
 def read_request(connection: socket.socket) -> bytes:
@@ -75,7 +95,7 @@ def read_request(connection: socket.socket) -> bytes:
     return body
 
 
-def test_status_and_body_of_any_size_come_through_both_ways(relayed: Callable[[int], HttpConnection]) -> None:
+def test_status_and_body_of_any_size_come_through_both_ways(relayed: Relays) -> None:
     def echo(connection: socket.socket) -> None:
         for _ in range(2):
             body = read_request(connection)
@@ -95,17 +115,12 @@ def test_status_and_body_of_any_size_come_through_both_ways(relayed: Callable[[i
     ("answering", "reason"),
     [
         (lambda connection: read_request(connection), "closed"),
-        (lambda connection: connection.sendall(b"not HTTP\r\n"), "garbage: status line"),
-        (
-            lambda connection: connection.sendall(b"HTTP/1.1 200 x\r\nContent-Length: 9\r\n\r\nabc"),
-            "closed: after 3 of 9",
-        ),
+        (lambda connection: (read_request(connection), connection.sendall(b"not HTTP\r\n")), "garbage: status line"),
+        (lambda connection: (read_request(connection), connection.sendall(SHORT)), "closed: after 3 of 9"),
         (lambda connection: (read_request(connection), connection.recv(1)), "deadline"),
     ],
 )
-def test_silence_and_garbage_keep_their_names(
-    relayed: Callable[[int], HttpConnection], answering: Answering, reason: str
-) -> None:
+def test_silence_and_garbage_keep_their_names(relayed: Relays, answering: Answering, reason: str) -> None:
     server = Listening(answering)
     reply = relayed(server.port).exchange("POST", "/", 1, body=b"x").reply
     assert isinstance(reply, NoAnswer)
@@ -113,7 +128,7 @@ def test_silence_and_garbage_keep_their_names(
     server.close()
 
 
-def test_a_refused_connection_is_told_from_a_closed_one(relayed: Callable[[int], HttpConnection]) -> None:
+def test_a_refused_connection_is_told_from_a_closed_one(relayed: Relays) -> None:
     server = Listening(lambda connection: None)
     server.close()
     connection = relayed(server.port)
@@ -128,7 +143,7 @@ def test_without_a_relay_the_connection_is_refused(tmp_path: Path) -> None:
     assert reply.reason == "refused"
 
 
-def test_many_connections_do_not_hinder_each_other(relayed: Callable[[int], HttpConnection]) -> None:
+def test_many_connections_do_not_hinder_each_other(relayed: Relays) -> None:
     held = threading.Event()
 
     def serve(connection: socket.socket) -> None:
@@ -153,4 +168,33 @@ def test_many_connections_do_not_hinder_each_other(relayed: Callable[[int], Http
     assert isinstance(other.exchange("POST", "/", 10).reply, Answer)
     held.set()
     waiting.join()
+    server.close()
+
+
+@pytest.mark.parametrize(("mark", "goes_on"), [("!", False), ("^", True)])
+def test_a_connection_that_was_handed_over_needs_no_relay_any_more(tmp_path: Path, mark: str, goes_on: bool) -> None:
+    def answer_twice(connection: socket.socket) -> None:
+        for _ in range(2):
+            read_request(connection)
+            connection.sendall(b"HTTP/1.1 200 x\r\nContent-Length: 0\r\n\r\n")
+
+    server, relays = Listening(answer_twice), Relays(tmp_path, mark)
+    connection = relays(server.port)
+    assert isinstance(connection.exchange("POST", "/", 10).reply, Answer)
+    relays.end()
+    assert isinstance(connection.exchange("POST", "/", 10).reply, Answer) is goes_on
+    connection.close()
+    relays.close()
+    server.close()
+
+
+def test_a_relay_keeps_nothing_of_what_it_handed_over(tmp_path: Path) -> None:
+    held = threading.Event()
+    server, relays = Listening(lambda connection: (held.wait(30), None)[1]), Relays(tmp_path, "^")
+    connection = relays(server.port)
+    before = relays.open_files()
+    assert isinstance(connection.exchange("POST", "/", 0.2).reply, NoAnswer)
+    assert relays.open_files() == before
+    held.set()
+    relays.close()
     server.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import socket
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tritonchaos.containers.engine import EngineAddress, check_address, find_eng
 from tritonchaos.containers.image_facts import _parse as parse_image_facts
 from tritonchaos.containers.images import Image, Reference
 from tritonchaos.containers.libc import glibc_needed, why_not_loadable
-from tritonchaos.containers.outside import find_cgroups
 from tritonchaos.containers.pulling import PullProgress
 from tritonchaos.containers.scratch import Filler
 from tritonchaos.containers.spec import ContainerSpec, GpuDevices, Mount, docker_run_line, engine_config
@@ -122,15 +120,6 @@ def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path):
     filler = Filler()
     assert "cannot be taken" in filler.fill(Path("/proc/self"), 0)
     filler.free()
-
-
-# --- cgroups --------------------------------------------------------------------------------------
-
-
-def test_cgroups_of_a_process_are_folders():
-    found = find_cgroups(os.getpid())
-    assert all(folder.is_dir() for folder in found.values())
-    assert find_cgroups(2**22 + 1) == {}
 
 
 # --- progress -------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import CONTROL, TREATMENT, failed_load, make_position, make_step, no_answer, run
 from tests.finished_runs import HOST, leaking_run
@@ -201,3 +203,13 @@ def test_of_a_long_log_beginning_end_and_what_is_wanted_are_kept() -> None:
     pieces = log.chosen([(9000, 9003), (9003, 9005), (0, 20_000)])
     assert [(first, len(lines)) for first, lines in pieces] == [(0, 200), (9000, 5), (19_600, 400)]
     assert pieces[1][1][0].startswith("009000 ")
+
+
+@given(st.lists(st.sampled_from([b"ab", b"\n", b"c" * 9])), st.integers(0, 60), st.integers(0, 60))
+def test_lines_are_those_of_the_whole_log(parts: list[bytes], start: int, end: int) -> None:
+    log = b"".join(parts)
+    begins = [at for at in range(len(log)) if at == 0 or log[at - 1 : at] == b"\n"]
+    lines = LogLines(log)
+    first = sum(at < start for at in begins)
+    assert lines.total == len(begins)
+    assert lines.between(start, end) == (first, max(first, sum(at < end for at in begins)))

@@ -46,6 +46,11 @@ def redacted(text: str, **how) -> str:
         ("http://gpu-box-17:8000/v2", "gpu-box-17"),
         ("resolved db.prod.acme.internal", "acme"),
         ("USER=edward", "edward"),
+        ("mounted at '/srv/customers/bigbank' today", "bigbank"),
+        ("s3://bucket-of-acme/fraud-models/v3/model.onnx", "fraud-models"),
+        ("http://10.20.30.40:9000/fraud-models", "fraud-models"),
+        ("AccountName=acmestore;EndpointSuffix=core", "acmestore"),
+        ("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJpublickeypart x", "publickeypart"),
         ("uid=1000(edward) gid=1000(edward)", "edward"),
     ],
 )
@@ -78,6 +83,7 @@ def test_is_taken_out(text: str, gone: str) -> None:
         "nvcr.io/nvidia/tritonserver:26.07-py3@sha256:551599c0812bb706121410a71abda07f9920d25e6c66edf1ec07a375e49f5f90",
         "std::vector<abc::def> in model.plan at http_server.cc:241, config.pbtxt, model.py",
         'dims: [16777216]  data_type: TYPE_FP32 key: "max_batch_size"',
+        "http://127.0.0.1:8000/v2/models/ident/infer and http://localhost/metrics",
         "GPU-5e3f0c2a-1111-2222-3333-444455556666",
     ],
 )
@@ -106,8 +112,19 @@ def test_a_known_version_is_no_address() -> None:
     assert redacted("10.13.3.9 and 10.13.3.8", versions=frozenset({"10.13.3.9"})) == "10.13.3.9 and <ip>"
 
 
+def test_of_a_path_a_file_and_a_known_name_stay() -> None:
+    text = redacted(
+        "/mnt/a/b/model.plan /mnt/a/ident /mnt/a/ident/1 /mnt/a/b /mnt/a/tritonserver", names=frozenset({"ident"})
+    )
+    assert text == "<path>/model.plan <path>/ident <path>/1 <path> <path>/tritonserver"
+
+
+def test_what_lies_in_a_bucket_keeps_its_files_name_only() -> None:
+    assert redacted("s3://acme-models/fraud/v3/m.onnx") == "s3://<host>/<path>/m.onnx"
+
+
 def test_redacting_twice_changes_nothing_more() -> None:
-    text = f"/home/alice/m {AWS} 10.0.0.1 http://box:80 a@b.de DB_PASSWORD=hunter2hunter2"
+    text = f"/home/alice/m {AWS} 10.0.0.1 http://box:80/x/y.bin s3://acme/fraud/v3 a@b.de DB_PASSWORD=hunter2hunter2"
     once = redacted(text)
     assert redacted(once) == once
 
@@ -122,7 +139,7 @@ def test_the_list_says_what_and_where_but_never_the_text() -> None:
 
 def test_plain_values_are_redacted_deep_inside() -> None:
     redactor = Redactor()
-    assert redactor.plain({"a": ["/home/alice/x/y", 3, None]}, "here") == {"a": ["<home>/y", 3, None]}
+    assert redactor.plain({"a": ["/home/alice/x/y.py", 3, None]}, "here") == {"a": ["<home>/y.py", 3, None]}
 
 
 HUGE = (

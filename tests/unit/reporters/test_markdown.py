@@ -21,7 +21,7 @@ Scenario `failed-load`, run `run-1`, seed 1, exit code 1.
 - metric: `host_private_bytes`
 - first seen: wrong, cycle 3, step 0 (load ident), 1 in all
 - all that happened there: `tritonchaos show . --phase wrong --cycle 3`
-- found by `memory_growth`, id `IDENTITY`
+- found by `memory_growth`, kind leak, id `IDENTITY`
 
 ```text
 cycle 0: 102 MiB

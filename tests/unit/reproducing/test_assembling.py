@@ -17,6 +17,7 @@ RECIPE = {
     "claim": {"by": "will_not_stop"},
     "models": {},
     "blocks": [],
+    "differences": [],
     "twin": {},
     "build": [],
     "missing": [],

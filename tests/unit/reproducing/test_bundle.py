@@ -22,6 +22,7 @@ from tritonchaos.reproducing.model_files import build_sources
 from tritonchaos.reproducing.program.building import build_models
 from tritonchaos.reproducing.program.server import CannotTell
 from tritonchaos.reproducing.unpacking import opened
+from tritonchaos.units import MIB
 
 load_plugins()
 TOKEN = "ghp_" + "a1B2" * 9
@@ -93,7 +94,8 @@ def test_the_issue_has_what_the_template_asks_for(tmp_path: Path) -> None:
 
 def test_a_hang_ends_with_the_call_that_hangs(tmp_path: Path) -> None:
     recipe = recipe_of(bundle(tmp_path, hanging_events()))
-    assert recipe["claim"] == {"by": "no_answer", "step": "load ident", "phase": "wrong", "deadline_s": 8.0}
+    place = {"step": "load ident", "phase": "wrong", "track": ""}
+    assert recipe["claim"] == {"by": "no_answer", **place, "deadline_s": 8.0}
     [*_, tries] = recipe["blocks"]
     assert [step["do"] for step in tries["each"]] == ["load", "wait", "unload"]
     assert tries["cycles"] == 3
@@ -171,6 +173,13 @@ def test_weights_of_own_models_stay_out_unless_wanted(tmp_path: Path) -> None:
     whole = write_bundle(tmp_path / "run", tmp_path / "whole", BundleOptions(include_weights=True)).folder
     assert (whole / "models" / state / "ident" / "1" / "model.onnx").read_bytes() == weights
     assert recipe_of(whole)["missing"] == []
+    assert recipe_of(whole)["differences"] == []
+
+
+def test_a_text_that_something_is_taken_out_of_is_another_model(tmp_path: Path) -> None:
+    model = {"config.pbtxt": CONFIG.encode(), "1/model.py": b"HOST = 'db7.acme.internal'\n"}
+    folder = bundle(tmp_path, leaking_events(), scenario=OWN_SCENARIO, model=model, variant="own")
+    assert recipe_of(folder)["differences"] == ["ident/1/model.py had texts that are taken out here"]
 
 
 def test_a_stand_in_has_the_same_inputs_and_outputs(tmp_path: Path) -> None:
@@ -182,6 +191,7 @@ def test_a_stand_in_has_the_same_inputs_and_outputs(tmp_path: Path) -> None:
     served = json.loads((model / "1" / "engine.json").read_text())
     assert served["outputs"] == [{"name": "OUTPUT", "datatype": "FP32", "dims": [16], "copies": "INPUT"}]
     config = (model / "config.pbtxt").read_text()
+    assert recipe["differences"] == ["ident was served; here a stand-in is, with the same inputs and outputs"]
     assert 'backend: "planted"' in config
     assert "onnx" not in config
     assert recipe["planted"]
@@ -287,27 +297,60 @@ def with_phase(text: str) -> str:
     return TEMPLATE_SCENARIO.replace(f"cycles: 20, {each}", f"cycles: 20, {text.replace('EACH', each)}")
 
 
-@pytest.mark.parametrize(
-    ("phase", "told"),
-    [
-        ("each: [{together: {steps: [{load: ident}, {unload: ident}]}}]", "at the same time"),
-        ("EACH, meanwhile: [{track: t, each: [{edit_config: {model: ident, set: {a: 1}}}]}]", "does not do beside"),
-        ("EACH, meanwhile: [{track: t, each: [{infer: {model: ident, via: grpc}}]}]", "does not do beside"),
-        ("EACH, meanwhile: [{track: t, each: [{infer: ident}], stop: {after: 3s}}]", "a moment of its own"),
-    ],
-)
-def test_a_finding_of_what_cannot_be_done_at_the_same_time(tmp_path: Path, phase: str, told: str) -> None:
-    folder = write_run(tmp_path / "run", leaking_events(), scenario=with_phase(phase))
-    assert told in refused(folder, tmp_path / "b", UsageError)
-
-
 def test_traffic_beside_the_cycles_is_done_beside_them(tmp_path: Path) -> None:
     phase = "EACH, meanwhile: [{track: t, workers: 2, rate: 50/s, each: [{infer: ident}]}]"
     [track] = recipe_of(bundle(tmp_path, leaking_events(), scenario=with_phase(phase)))["beside"]["wrong"]
-    assert (track["track"], track["workers"], track["pause_s"]) == ("t", 2, 0.04)
+    assert (track["track"], track["workers"], track["rate"], track["start"], track["stop"]) == ("t", 2, 50.0, {}, {})
     [infer] = track["each"]
     assert infer["inputs"] == [{"name": "INPUT", "datatype": "FP32", "shape": [16]}]
     assert infer["equal"] == {"OUTPUT": "INPUT"}
+
+
+def test_a_track_keeps_its_own_beginning_and_end(tmp_path: Path) -> None:
+    start = "start: {at: {step: load, when: finished, offset: 20ms}}, stop: {times: 5}"
+    phase = f"EACH, meanwhile: [{{track: t, each: [{{repeat: {{times: 2, steps: [{{load: ident}}]}}}}], {start}}}]"
+    [track] = recipe_of(bundle(tmp_path, leaking_events(), scenario=with_phase(phase)))["beside"]["wrong"]
+    assert track["start"] == {"track": "main", "step": "load", "when": "finished", "offset_s": 0.02}
+    assert track["stop"] == {"times": 5}
+    assert [step["do"] for step in track["each"]] == ["load", "load"]
+
+
+def test_steps_that_start_together_stay_together(tmp_path: Path) -> None:
+    phase = "each: [{together: {gap: 5ms, steps: [{load: ident}, {unload: ident}]}}]"
+    recipe = recipe_of(bundle(tmp_path, leaking_events(), scenario=with_phase(phase)))
+    [group] = next(block["each"] for block in recipe["blocks"] if block["cycles"] == 20 or block["cycles"] == 12)
+    assert (group["do"], group["gap_s"]) == ("together", 0.005)
+    assert [step["do"] for step in group["steps"]] == ["load", "unload"]
+    assert "differences" in recipe and not recipe["differences"]
+
+
+@pytest.mark.parametrize(
+    ("track", "told"),
+    [
+        ("infer: {model: ident, via: grpc}", "infer ident went over gRPC; here it goes over HTTP"),
+        ("cut_network: {for: 1s}", "cut_network is left out: it is done to a container from outside"),
+        ("edit_config: {model: ident, set: {a: 1}}", "edit_config ident is left out: repro.py has no such step"),
+    ],
+)
+def test_what_is_done_otherwise_is_told(tmp_path: Path, track: str, told: str) -> None:
+    phase = with_phase(f"EACH, meanwhile: [{{track: t, each: [{{{track}}}, {{wait: 1s}}]}}]")
+    folder = bundle(tmp_path, leaking_events(), scenario=phase)
+    assert recipe_of(folder)["differences"] == [told]
+    for name in ("README.md", "ISSUE.md"):
+        text = " ".join((folder / name).read_text().replace("\\", "").split())
+        assert f"did otherwise: - {told}" in text
+        assert "cannot tell (3)" in text
+
+
+def test_the_limits_of_the_container_are_in_its_line(tmp_path: Path) -> None:
+    target = "target: [{docker: {image: a, shm_size: 64MiB, memory: 2GiB, init: false}}]"
+    scenario = TEMPLATE_SCENARIO.replace("target: [{local: {}}]", target)
+    facts = {"target": "docker", "image": "a:1", "image_digest": "sha256:" + "0" * 64}
+    folder = bundle(tmp_path, leaking_events(), scenario=scenario, target=facts)
+    [line, *_] = [line for line in (folder / "repro.py").read_text().splitlines() if "docker run" in line]
+    assert f"--shm-size {64 * MIB} --memory {2048 * MIB} --user" in line
+    assert "a:1@sha256:000" in line
+    assert "process 1 of its container" in recipe_of(folder)["differences"][0]
 
 
 # --- repro.sh ------------------------------------------------------------------------------------

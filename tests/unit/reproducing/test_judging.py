@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tritonchaos.reproducing.program.judging import judge
+from tritonchaos.reproducing.program.judging import comparable, judge
 from tritonchaos.reproducing.program.sizes import CANNOT_TELL, NOT_REPRODUCED, REPRODUCED
 from tritonchaos.units import KIB, MIB
 
@@ -180,3 +180,97 @@ def test_a_contradiction_must_be_the_same_one() -> None:
     assert judge(claim, run(steps=[told(False, 200, 200)]))[0] == REPRODUCED
     assert judge(claim, run(steps=[told(True, 200, 200)]))[0] == NOT_REPRODUCED
     assert judge(claim, run(steps=[told(True, 400, 200)]))[0] == CANNOT_TELL
+
+
+TRACK = {
+    "by": "unmet",
+    "step": "infer m",
+    "phase": "p",
+    "track": "t",
+    "kind": "status",
+    "text": "answered 500, expected 200",
+}
+
+
+def test_a_track_is_judged_by_what_it_saw_itself() -> None:
+    wrong = step("infer m", track="t", unmet="status", mismatch="answered 500, expected 200")
+    on_main = step("infer m", unmet="status", mismatch="answered 500, expected 200")
+    counts = {("p", "t", "infer m"): 40}
+    assert judge(TRACK, run([on_main]) | {"beside": [wrong], "beside_counts": counts})[0] == REPRODUCED
+    good = run(steps=[on_main]) | {"beside": [step("infer m", track="t")], "beside_counts": counts}
+    code, lines = judge(TRACK, good)
+    assert (code, lines[-1]) == (NOT_REPRODUCED, "40 times it did what it must")
+
+
+def test_what_was_done_otherwise_forbids_not_reproduced_alone() -> None:
+    different = {"differences": ["load m went over gRPC; here it goes over HTTP"]}
+    good = run(steps=[step()]) | different
+    code, lines = judge(HANG, good)
+    assert code == CANNOT_TELL
+    assert (
+        lines[-1]
+        == "the recorded run did otherwise, and that may matter: load m went over gRPC; here it goes over HTTP"
+    )
+    hung = run(steps=[step(status=None, no_answer="deadline")]) | different
+    assert judge(HANG, hung)[0] == REPRODUCED
+
+
+SLOW = {
+    "by": "slow",
+    "record": "load",
+    "of": "median",
+    "at_most_s": 0.05,
+    "factor": 2.0,
+    "least_cycles": 3,
+    "recorded": 0.08,
+}
+TIMES = {**SLOW, "at_most_s": None, "times_control": 2.0, "recorded": 6.0}
+
+
+def timed(treatment: float, control: float = 0.01) -> dict[str, Any]:
+    """Five cycles of each arm, the first treatment cycle not as expected and slower than all."""
+    made = cycles("control", [0] * 5) + cycles("treatment", [0], "failed") + cycles("treatment", [0] * 6)[1:]
+    took = [control] * 5 + [99.0] + [treatment] * 5
+    steps = [
+        step("load m", cycle["phase"], cycle=cycle["cycle"], record="load", took_s=seconds)
+        for cycle, seconds in zip(made, took, strict=True)
+    ]
+    return run(made, steps)
+
+
+@pytest.mark.parametrize(
+    ("claim", "took_s", "says"),
+    [
+        (SLOW, 0.07, REPRODUCED),
+        (SLOW, 0.04, NOT_REPRODUCED),
+        (SLOW, 0.5, CANNOT_TELL),
+        (TIMES, 0.05, REPRODUCED),
+        (TIMES, 0.015, NOT_REPRODUCED),
+        (TIMES, 0.2, CANNOT_TELL),
+    ],
+)
+def test_times_are_compared_by_their_size(claim: dict[str, Any], took_s: float, says: int) -> None:
+    assert judge(claim, timed(took_s))[0] == says
+
+
+def test_too_few_times_say_nothing() -> None:
+    assert judge(SLOW, run())[0] == CANNOT_TELL
+
+
+def test_a_model_that_several_steps_touched_is_asked_for_once() -> None:
+    claim = {"by": "inconsistent", "step": "load m", "phase": "p", "said": [True, False, True, True]}
+    torn = {"index": False, "ready": 200, "metadata": 200}
+    assert judge(claim, run(steps=[step(group_probe=torn)]))[0] == REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("recorded", "seen"),
+    [
+        ("failed to stat <path>/model.plan: 3", "failed to stat /tmp/repro-x/ident/1/model.plan: 17"),
+        ("cannot open <path>, gave up", "cannot open /tmp/repro-x/libs, gave up"),
+        ("cannot open <home>/ident", "cannot open /tmp/repro-x/ident"),
+    ],
+)
+def test_texts_are_the_same_wherever_their_files_lie(recorded: str, seen: str) -> None:
+    assert comparable(recorded) == comparable(seen)
+    assert comparable(recorded) != comparable(seen.replace("cannot", "could not").replace("model.plan", "other.plan"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonchaos.errors import UsageError
-from tritonchaos.reproducing import Where, verify_bundle
+from tritonchaos.reproducing import Where, read_way, verify_bundle
 from tritonchaos.reproducing.verifying import read_verdict
 
 
@@ -36,3 +36,9 @@ def test_a_program_that_does_not_know_its_options_is_told() -> None:
 def test_an_image_and_a_path_are_too_much(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected one of them"):
         verify_bundle(tmp_path, Where(tmp_path, "image"), clean_twin=False, deadline_s=1.0)
+
+
+def test_a_way_for_gpus_is_one_of_those_of_the_target() -> None:
+    assert read_way("devices") == "devices"
+    with pytest.raises(UsageError, match="found GPU access 'cuda', expected one of auto, toolkit, cdi, devices"):
+        read_way("cuda")

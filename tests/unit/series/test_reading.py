@@ -77,11 +77,11 @@ def test_each_line_is_a_series_and_one_without_id_has_its_line() -> None:
         ({"values": [1, float("nan")]}, "line 1, value 2: found NaN"),
         ({"values": [1, float("inf")]}, "value 2: found inf"),
         ({"values": [1, "2"]}, "value 2: found '2', expected a number"),
-        ({"values": [1, None]}, "value 2: found None"),
-        ({"values": [True]}, "value 1: found True"),
+        ({"values": [1, None]}, "value 2: found null"),
+        ({"values": [True]}, "value 1: found true"),
         ({"values": [[1]]}, "value 1: found [1]"),
         ({"values": 5}, "values: found 5, expected a list"),
-        ({"values": None}, "values: found None, expected a list"),
+        ({"values": None}, "values: found null, expected a list"),
         ({"values": [2**63]}, "more than any memory has"),
         ({"arms": "T"}, "found 1 arms for 2 values"),
         ({"arms": "TTT"}, "found 3 arms for 2 values"),
@@ -114,7 +114,7 @@ def test_a_file_whose_first_line_is_no_object_is_refused(text: str) -> None:
 
 
 def test_a_line_without_values_has_nothing_to_judge() -> None:
-    assert "values: found None" in flaw('{"id": "a"}\n')
+    assert "values: found null" in flaw('{"id": "a"}\n')
 
 
 def long_line(values: list[object], **fields: object) -> str:
@@ -296,3 +296,44 @@ def test_what_is_wrong_with_a_log_is_said_with_its_line(rows: str, said: str) ->
 def test_a_log_of_several_gpus_is_refused_with_the_command_for_one() -> None:
     said = refusal(f"timestamp, index, memory.used [MiB]\n{STAMPS[0]}, 0, 10 MiB\n")
     assert "--id=0" in said
+
+
+# --- what is no series ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["u\0s\0e\0d\0\n\0", "\x1f\ufffd\b\0\0\n"], ids=["UTF-16", "compressed"])
+def test_what_is_no_text_is_refused(text: str) -> None:
+    assert "is no UTF-8 text" in refusal(text)
+
+
+def test_a_line_of_text_alone_is_shown_as_it_says_what_happened() -> None:
+    said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    assert said in flaw(f"{said}\n")
+    assert "and no value below it" in flaw("used_bytes\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "stamps"),
+    [
+        ("timestamp", ("2026-12-01 00:00:02", "2026-12-01 00:00:01")),
+        ("time", ("2026/12/01T00:00:02.5Z", "2026/12/01T00:00:02.4Z")),
+        ("time_s", ("17.5", "3")),
+    ],
+)
+def test_a_time_stamp_beside_the_values_must_not_jump_back(name: str, stamps: tuple[str, str]) -> None:
+    text = f"{name},used\n{stamps[0]},100\n{stamps[0]},100\n{stamps[1]},100\n"
+    assert flaw(text, column="used") == f"line 4: the time stamp jumps back, {stamps[1]!r} after {stamps[0]!r}"
+
+
+def test_times_that_cannot_be_read_and_the_column_itself_are_no_stamps() -> None:
+    assert values_of("time,used\nlate,5\nearly,4\n", column="used") == [5, 4]
+    assert values_of("time\n5\n4\n") == [5, 4]
+
+
+def test_json_is_told_in_words_of_json() -> None:
+    assert "found null" in flaw('{"id": "a", "values": [1, null]}\n')
+    assert "found true" in flaw('{"id": "a", "values": [true]}\n')
+
+
+def test_a_series_without_a_name_has_that_of_its_line() -> None:
+    assert only(json_line(id=None)).id == "line 1"

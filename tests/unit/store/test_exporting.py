@@ -110,3 +110,12 @@ def test_a_run_without_a_cycle_gives_tables_without_rows(tmp_path: Path) -> None
         store.finish(interrupted=False)
     for path in export(open_history(tmp_path / "run"), "csv", tmp_path / "out"):
         assert len(path.read_text().splitlines()) == 1
+
+
+def test_only_the_tables_that_are_wanted_are_written(tmp_path: Path) -> None:
+    done = tritonchaos("export", FORMAT_1, "--tables", "steps, series", "-o", tmp_path / "out", cwd=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["series.csv", "steps.csv"]
+    assert done.stdout.splitlines() == [str(tmp_path / "out" / f"{name}.csv") for name in ("series", "steps")]
+    unknown = tritonchaos("export", FORMAT_1, "--tables", "serie", "-o", tmp_path / "other", cwd=tmp_path)
+    assert (unknown.returncode, "unknown table 'serie'" in unknown.stderr) == (2, True)
+    assert not (tmp_path / "other").exists()

@@ -18,8 +18,8 @@ from tritonchaos.judging import judge_history
 from tritonchaos.observations import (
     Arm,
     CycleReading,
+    CycleTable,
     Note,
-    PackedReadings,
     Probe,
     Reading,
     ServerStarted,
@@ -46,7 +46,7 @@ def test_a_long_run_gets_the_same_verdict_and_reports(run: Path) -> None:
     short, long = open_history(run), open_history(run, most_kept=100)
     assert (short.is_long, long.is_long) == (False, True)
     one, other = judge_history(short), judge_history(long)
-    assert isinstance(cycle_readings(long), PackedReadings)
+    assert isinstance(cycle_readings(long), CycleTable)
     assert dump(other.results) == dump(one.results)
     assert markdown.text(other) == markdown.text(one)
     assert render_page(other) == render_page(one)
@@ -105,7 +105,7 @@ readings = st.builds(
 
 @given(st.lists(readings, max_size=20))
 def test_packed_readings_come_back_as_they_were(given_readings: list[CycleReading]) -> None:
-    packed = PackedReadings()
+    packed = CycleTable()
     for reading in given_readings:
         packed.append(reading)
     assert list(packed) == given_readings

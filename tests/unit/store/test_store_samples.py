@@ -23,8 +23,8 @@ def test_samples_come_back_by_metric():
         {"host_rss_bytes": [(1, 4096), (S + 1, 8192)], "server_fds": [(1, 9)]}, {"host_rss_bytes": [(S + 2, 4096)]}
     )
     assert sorted(samples) == ["host_rss_bytes", "server_fds"]
-    assert samples["host_rss_bytes"] == ((1, 4096), (S + 1, 8192), (S + 2, 4096))
-    assert samples["server_fds"] == ((1, 9),)
+    assert list(samples["host_rss_bytes"]) == [(1, 4096), (S + 1, 8192), (S + 2, 4096)]
+    assert list(samples["server_fds"]) == [(1, 9)]
     assert "host_pss_bytes" not in samples
     assert len(samples) == 2
 
@@ -51,7 +51,7 @@ def test_a_second_that_grows_is_written_again_in_its_place():
 
 def test_a_sample_that_comes_very_late_is_not_lost():
     seconds = [{"a": [(second * S, second)]} for second in range(10)]
-    assert stored(*seconds, {"a": [(5, 77)]})["a"][:2] == ((0, 0), (5, 77))
+    assert list(stored(*seconds, {"a": [(5, 77)]})["a"][:2]) == [(0, 0), (5, 77)]
 
 
 def test_a_damaged_block_is_a_store_error():

@@ -12,6 +12,7 @@ from tritonchaos.reproducing.program.sizes import (
     judge_growth,
     judge_retained,
 )
+from tritonchaos.reproducing.program.slowness import judge_slow
 
 WORDS = {REPRODUCED: "REPRODUCED", NOT_REPRODUCED: "NOT REPRODUCED", CANNOT_TELL: "CANNOT TELL"}
 FATAL = (4, 6, 7, 8, 11)
@@ -28,9 +29,30 @@ def judge(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[str]]:
         The exit code, and sentences with the numbers.
     """
     code, lines = RULES[claim["by"]](claim, run)
+    if code == NOT_REPRODUCED and run.get("differences"):
+        told = ["the recorded run did otherwise, and that may matter: {}".format(line) for line in run["differences"]]
+        return CANNOT_TELL, lines + told
     if code == NOT_REPRODUCED and run.get("cut_short") and claim["by"] != "will_not_stop":
         return CANNOT_TELL, lines + ["the run did not come to its end: {}".format(run["cut_short"])]
     return code, lines
+
+
+def is_shown(claim: dict[str, Any], run: dict[str, Any]) -> bool:
+    """Say whether an answer was seen that is the finding, so that nothing more needs to be asked."""
+    return claim["by"] in ("unmet", "inconsistent") and RULES[claim["by"]](claim, run)[0] == REPRODUCED
+
+
+def asked_of(claim: dict[str, Any], run: dict[str, Any]) -> list[dict[str, Any]]:
+    """What was seen of the claim's step, on its track; of a track the first and those that were not as expected."""
+    track = claim.get("track", "")
+    steps = run.get("beside", []) if track else run["steps"]
+    return [seen for seen in steps if seen["step"] == claim["step"] and seen.get("track", "") == track]
+
+
+def count_of(claim: dict[str, Any], run: dict[str, Any], asked: list[dict[str, Any]]) -> int:
+    """How often the claim's step was done in its phase."""
+    key = (claim["phase"], claim.get("track", ""), claim["step"])
+    return max(len(asked), int(run.get("beside_counts", {}).get(key, 0)))
 
 
 # --- calls, crashes, stops -----------------------------------------------------------------------
@@ -38,7 +60,7 @@ def judge(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[str]]:
 
 def judge_no_answer(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[str]]:
     """A call without an answer, or a model that stays LOADING or UNLOADING."""
-    asked = [seen for seen in run["steps"] if seen["step"] == claim["step"]]
+    asked = asked_of(claim, run)
     hung = [seen for seen in asked if seen.get("no_answer") == "deadline" or seen.get("stuck") or is_silent(seen)]
     if hung:
         first = hung[0]
@@ -57,7 +79,7 @@ def judge_no_answer(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, li
     told = slowest.get("no_answer") or "status {}".format(slowest.get("status"))
     return NOT_REPRODUCED, [
         "{} was answered {} times, the slowest in {:.3g} s ({}); recorded: no answer within {:g} s".format(
-            claim["step"], len(on_trial), slowest.get("took_s", 0.0), told, claim["deadline_s"]
+            claim["step"], count_of(claim, run, on_trial), slowest.get("took_s", 0.0), told, claim["deadline_s"]
         )
     ]
 
@@ -80,7 +102,7 @@ def judge_crash(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[s
         return REPRODUCED, lines + ["it printed signal {} and went on".format(-wanted)]
     if found is None:
         return NOT_REPRODUCED, lines + ["it lived through {} steps and stopped by itself".format(len(run["steps"]))]
-    last = run["steps"][-1]["step"] if run["steps"] else "no step"
+    last = run.get("last") or (run["steps"][-1]["step"] if run["steps"] else "no step")
     lines.append("found: it {} during {}".format(ended(found), last))
     is_same = found == wanted or (wanted is None and found is not None)
     if is_same and (not claim["step"] or last == claim["step"] or claim["any_step"]):
@@ -113,7 +135,7 @@ def judge_left(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[st
 
 def judge_unmet(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[str]]:
     """The same expectation of the same step is not met in the same way."""
-    asked = [seen for seen in run["steps"] if seen["step"] == claim["step"] and seen["phase"] == claim["phase"]]
+    asked = [seen for seen in asked_of(claim, run) if seen["phase"] == claim["phase"]]
     missed = [seen for seen in asked if seen["mismatch"]]
     recorded = "recorded: {}: {}".format(claim["step"], claim["text"])
     same = [seen for seen in missed if is_same_mismatch(seen, claim)]
@@ -126,7 +148,7 @@ def judge_unmet(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[s
         return CANNOT_TELL, [recorded, "found something else: {}".format(missed[0]["mismatch"])]
     if not asked:
         return CANNOT_TELL, [recorded, "the step was never reached"]
-    return NOT_REPRODUCED, [recorded, "{} times it did what it must".format(len(asked))]
+    return NOT_REPRODUCED, [recorded, "{} times it did what it must".format(count_of(claim, run, asked))]
 
 
 def is_same_mismatch(seen: dict[str, Any], claim: dict[str, Any]) -> bool:
@@ -137,12 +159,12 @@ def is_same_mismatch(seen: dict[str, Any], claim: dict[str, Any]) -> bool:
 
 def judge_inconsistent(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, list[str]]:
     """Index, model ready and metadata say after the step what they said in the recorded run."""
-    asked = [seen for seen in run["steps"] if seen["step"] == claim["step"] and "probe" in seen]
+    asked = [seen for seen in asked_of(claim, run) if "probe" in seen or "group_probe" in seen]
     asked = [seen for seen in asked if seen["phase"] == claim["phase"]]
     recorded = "recorded after {}: {}".format(claim["step"], said(claim["said"]))
     if not asked:
         return CANNOT_TELL, [recorded, "the step was never answered"]
-    found = [[seen["status"] == 200] + answers_of(seen["probe"]) for seen in asked]
+    found = [[seen["status"] == 200] + answers_of(seen.get("probe") or seen["group_probe"]) for seen in asked]
     if claim["said"] in found:
         return REPRODUCED, [recorded, "found {} times of {}".format(found.count(claim["said"]), len(found))]
     torn = [one for one in found if len(set(one[1:])) > 1]
@@ -165,6 +187,7 @@ def said(answers: list[bool]) -> str:
 RULES = {
     "growth": judge_growth,
     "retained": judge_retained,
+    "slow": judge_slow,
     "no_answer": judge_no_answer,
     "crash": judge_crash,
     "will_not_stop": judge_will_not_stop,
@@ -195,6 +218,12 @@ def place_of(seen: dict[str, Any]) -> str:
 
 
 def comparable(text: str) -> str:
-    """A text without what differs from machine to machine: numbers, and the folders of files."""
-    text = re.sub(r"(?:<path>|<home>)?(?:/[^\s/'\"]+)*/(?=[^\s/'\"]+)", "", text)
-    return re.sub(r"\d+(\.\d+)?", "#", text)
+    """A text without what differs from machine to machine: numbers, and folders, of which a bundle names few."""
+    text = re.sub(r"(?:<path>|<home>)?(?:/[^\s/'\"]+)*/([^\s/'\",:;()]+)", last_of_path, text)
+    return re.sub(r"\d+(\.\d+)?", "#", text.replace("<path>", "").replace("<home>", ""))
+
+
+def last_of_path(match: Any) -> str:
+    """The name of a file; of a folder nothing."""
+    name: str = match.group(1)
+    return name if "." in name else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -17,10 +18,10 @@ from tritonchaos.reproducing.program.beside import Beside
 from tritonchaos.reproducing.program.building import HERE, build_models
 from tritonchaos.reproducing.program.calls import call, read_index
 from tritonchaos.reproducing.program.gpu import open_gpu
-from tritonchaos.reproducing.program.judging import WORDS, ended, judge
+from tritonchaos.reproducing.program.judging import WORDS, ended, is_shown, judge
 from tritonchaos.reproducing.program.server import CannotTell, Installation, Server, find_server
 from tritonchaos.reproducing.program.sizes import CANNOT_TELL, amount
-from tritonchaos.reproducing.program.steps import Steps, label_of
+from tritonchaos.reproducing.program.steps import Steps
 
 
 class Walk:
@@ -32,9 +33,12 @@ class Walk:
 
     def __init__(self, recipe: dict[str, Any], server: Server, states: str, gpu: Any) -> None:
         self.recipe, self.server = recipe, server
-        self.steps = Steps(server, states, gpu)
+        self.steps = Steps(server, states, gpu, recipe["probes"])
         self.run: dict[str, Any] = {
             "steps": self.steps.seen,
+            "beside": [],
+            "beside_counts": {},
+            "differences": recipe["differences"],
             "cycles": [],
             "exit_code": None,
             "hang": [],
@@ -47,10 +51,9 @@ class Walk:
             for model, state in self.recipe["models"].items():
                 self.steps.do_use({"model": model, "state": state})
         self.steps.start_server()
-        for block in self.recipe["blocks"]:
-            tracks = self.recipe["beside"].get(block["phase"], []) if block["cycles"] else []
-            with Beside(self.server, self.steps.states, tracks):
-                goes_on = self.run_block(block)
+        for phase, blocks in itertools.groupby(self.recipe["blocks"], key=lambda block: block["phase"]):
+            with Beside(self.steps, phase, self.recipe["beside"].get(phase, []), self.run):
+                goes_on = all(self.run_block(block) for block in blocks)
             if not goes_on:
                 break
         self.run["exit_code"] = self.server.exit_code()
@@ -59,19 +62,21 @@ class Walk:
             self.run["log"] = log.read().decode("utf-8", "replace")
 
     def run_block(self, block: dict[str, Any]) -> bool:
-        """Run the cycles of one block; False: nothing more can be asked of this server."""
+        """Run the cycles of one block; False: it was seen already, or nothing more can be asked of this server."""
         for cycle in range(max(1, block["cycles"])):
             number = block["first_cycle"] + cycle
             where = {"phase": block["phase"], "arm": block["arm"], "cycle": number if block["cycles"] else None}
             mismatch = ""
             for step in block["each"]:
-                seen = self.steps.apply(step, where)
-                if seen.get("mismatch") and not mismatch:
-                    mismatch = "{}: {}".format(label_of(step), seen["mismatch"])
-                if self.is_over(seen):
-                    return False
+                for seen in self.steps.apply_all(step, where):
+                    if seen.get("mismatch") and not mismatch:
+                        mismatch = "{}: {}".format(seen["step"], seen["mismatch"])
+                    if self.is_over(seen):
+                        return False
             if block["cycles"]:
                 self.finish_cycle(block, number, mismatch)
+                if is_shown(self.recipe["claim"], self.run):
+                    return False
         return True
 
     def finish_cycle(self, block: dict[str, Any], cycle: int, mismatch: str) -> None:
@@ -96,6 +101,7 @@ class Walk:
             ("stop_server", "signal", "use", "wait")
         ):
             self.run["cut_short"] = "the server " + ended(self.server.exit_code())
+            self.run["last"] = seen["step"]
         elif seen.get("no_answer") or seen.get("stuck"):
             self.run["cut_short"] = "{} hung".format(seen["step"])
             self.run["hang"] = self.look_at_hang()
@@ -119,14 +125,16 @@ def print_cycle(cycle: dict[str, Any], shown: list[str], steps: list[dict[str, A
 
 
 def clean_twin(recipe: dict[str, Any]) -> dict[str, Any]:
-    """The same run without the defect's cause: plants taken out; else no edit made and no file sent, so all is well."""
+    """The same run without the defect's cause: plants taken out; else no edit made and no file or signal sent."""
     if not recipe["twin"]:
-        raise CannotTell("this finding has no clean twin: nothing was planted, edited or sent along")
+        raise CannotTell("this finding has no clean twin: nothing was planted, edited, sent along or signalled")
     twin: dict[str, Any] = json.loads(json.dumps(recipe))
     twin["server"]["env"].pop("TRITONCHAOS_PLANT", None)
     states = recipe["twin"]["states"]
+    twin["differences"] = []
     for block in twin["blocks"] + [track for tracks in twin["beside"].values() for track in tracks]:
-        for step in block["each"]:
+        block["each"] = [step for step in block["each"] if step["do"] not in recipe["twin"]["without"]]
+        for step in [one for each in block["each"] for one in each.get("steps", [each])]:
             if step.get("state") in states:
                 step["state"] = states[step["state"]]
             if recipe["twin"]["loads_succeed"]:
@@ -196,6 +204,8 @@ def main() -> int:
     arguments = read_arguments()
     recipe: dict[str, Any] = RECIPE  # type: ignore[name-defined]  # noqa: F821
     print("{}: {}".format(recipe["finding"]["kind"], recipe["finding"]["title"]), flush=True)
+    for line in recipe["differences"]:
+        print("the recorded run did otherwise: " + line, flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     work = tempfile.mkdtemp(prefix="repro-")
     run: dict[str, Any] = {}
@@ -223,7 +233,8 @@ def keep(out: str, work: str, run: dict[str, Any]) -> None:
         return
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, "observed.json"), "w") as file:
-        json.dump({name: value for name, value in run.items() if name != "log"}, file, indent=1)
+        told = {name: value for name, value in run.items() if name not in ("log", "beside_counts")}
+        json.dump(told, file, indent=1)
     if os.path.exists(os.path.join(work, "server.log")):
         shutil.copy(os.path.join(work, "server.log"), os.path.join(out, "server.log"))
 

@@ -5,28 +5,34 @@ from __future__ import annotations
 import base64
 import os
 import re
-import shutil
 import signal
+import threading
 import time
 from typing import Any
 
 from tritonchaos.reproducing.program.calls import call, error_text, post, probe, read_index, wait_until_gone
 from tritonchaos.reproducing.program.expecting import unmet
+from tritonchaos.reproducing.program.files import bring_into_state
 from tritonchaos.reproducing.program.inference import infer
 from tritonchaos.reproducing.program.readings import Readings, descendants, is_stub, state_of
-from tritonchaos.reproducing.program.server import Server
+from tritonchaos.reproducing.program.server import CannotTell, Server
 
 
 class Steps:
     """Applies steps to one server.
 
+    Args:
+        probes: After each load and unload, ask what the server says of the model, as the recorded run did.
+
     Attributes:
         seen: One record for each step that asked the server something.
+        tell: Hears of each step before and after it is done.
     """
 
-    def __init__(self, server: Server, states: str, gpu: Any) -> None:
-        self.server, self.states, self.gpu = server, states, gpu
+    def __init__(self, server: Server, states: str, gpu: Any, probes: bool) -> None:
+        self.server, self.states, self.gpu, self.probes = server, states, gpu, probes
         self.seen: list[dict[str, Any]] = []
+        self.tell: Any = None
         self.turn = 0
 
     def start_server(self) -> None:
@@ -35,11 +41,52 @@ class Steps:
             self.server.start()
         self.readings = Readings(self.server.pid, self.gpu, self.server.shm_prefix, self.server.temp)
 
-    def apply(self, step: dict[str, Any], where: dict[str, Any]) -> dict[str, Any]:
+    def apply_all(self, step: dict[str, Any], where: dict[str, Any]) -> list[dict[str, Any]]:
+        """Apply one step, or those that are started together; the probes of these come when all of them are done."""
+        if step["do"] != "together":
+            return [self.apply(step, where, self.probes)]
+        found: dict[int, dict[str, Any]] = {}
+        begin = threading.Barrier(len(step["steps"]))
+
+        def run(number: int, one: dict[str, Any]) -> None:
+            begin.wait()
+            time.sleep(number * step["gap_s"])
+            found[number] = dict(self.apply(one, where, False), ended=time.monotonic())
+
+        threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in enumerate(step["steps"])]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if len(found) < len(threads):
+            raise CannotTell("a step of those that are started together failed: {}".format(label_of(step["steps"][0])))
+        if self.probes and self.server.exit_code() is None:
+            self.probe_group(step["steps"], found)
+        return [found[number] for number in sorted(found)]
+
+    def probe_group(self, steps: list[dict[str, Any]], found: dict[int, dict[str, Any]]) -> None:
+        """Ask of each model that was loaded or unloaded; the record is that of its first step to end."""
+        touched = [number for number, step in enumerate(steps) if step["do"] in ("load", "unload")]
+        for model in {steps[number]["model"] for number in touched}:
+            own = [number for number in touched if steps[number]["model"] == model]
+            first = found[min(own, key=lambda number: found[number]["ended"])]
+            told = probe(self.server.port, model)
+            for number in own:
+                found[number].update({"group_probe": told} if found[number] is not first else {"probe": told})
+
+    def apply(self, step: dict[str, Any], where: dict[str, Any], probes: bool) -> dict[str, Any]:
         """Apply one step; the record says what was asked, where, and what came back."""
         seen: dict[str, Any] = dict(where, step=label_of(step), deadline_s=step.get("deadline_s"))
+        if step.get("record"):
+            seen["record"] = step["record"]
+        if self.tell is not None:
+            self.tell(where.get("track", "main"), step, "started")
         log_start = os.path.getsize(self.server.log)
         seen.update(getattr(self, "do_" + step["do"])(step) or {})
+        if self.tell is not None:
+            self.tell(where.get("track", "main"), step, "finished")
+        if seen.get("status") is not None and ((probes and step["do"] in ("load", "unload")) or step.get("probe")):
+            seen["probe"] = probe(self.server.port, step["model"])
         if "expect" in step:
             self.look(step, seen, log_start)
             found = unmet(step, seen)
@@ -73,13 +120,10 @@ class Steps:
         return seen
 
     def control(self, step: dict[str, Any], what: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """One call of the model repository API, with what the server says of the model after it."""
+        """One call of the model repository API."""
         path = "/v2/repository/models/{}/{}".format(step["model"], what)
         answer = post(self.server.port, path, step["deadline_s"], {"parameters": parameters} if parameters else {})
-        seen = seen_of(answer)
-        if answer["status"] is not None:
-            seen["probe"] = probe(self.server.port, step["model"])
-        return seen
+        return seen_of(answer)
 
     def do_infer(self, step: dict[str, Any]) -> dict[str, Any]:
         """Send inference requests; the first bad one ends them."""
@@ -128,18 +172,11 @@ class Steps:
         time.sleep(step["seconds"])
 
     def do_use(self, step: dict[str, Any]) -> None:
-        """Bring a model directory into another state: only files that differ are written, each by a rename."""
+        """Bring a model directory into another state."""
         source = os.path.join(self.states, step["state"], step["model"])
         place = os.path.join(self.server.repository, step["model"])
-        aside = os.path.join(self.server.work, "aside")
-        if not os.path.isdir(source):
-            shutil.rmtree(place, ignore_errors=True)
-        elif not os.path.isdir(place):
-            shutil.copytree(source, aside)
-            os.rename(aside, place)
-        else:
-            remove_others(source, place)
-            copy_changed(source, place, aside)
+        aside = os.path.join(self.server.work, "aside-{}".format(threading.get_ident()))
+        bring_into_state(source, place, aside)
 
     def do_settle(self, step: dict[str, Any]) -> None:
         """A settle window in the middle of a cycle; its reading is not used."""
@@ -150,6 +187,25 @@ class Steps:
         below = [pid for pid in descendants(self.server.pid) if is_stub(pid)]
         for pid in below if step["process"] == "stub" else [self.server.pid]:
             os.kill(pid, getattr(signal, step["signal"]))
+
+    def do_pause(self, step: dict[str, Any]) -> None:
+        """Stop the server's processes where they are; they go on after the time, or with `unpause`."""
+        self.send_all(signal.SIGSTOP)
+        if step.get("seconds") is not None:
+            time.sleep(step["seconds"])
+            self.send_all(signal.SIGCONT)
+
+    def do_unpause(self, step: dict[str, Any]) -> None:
+        """Let them go on."""
+        self.send_all(signal.SIGCONT)
+
+    def send_all(self, number: int) -> None:
+        """Send a signal to the server and all below it."""
+        for pid in [self.server.pid] + descendants(self.server.pid):
+            try:
+                os.kill(pid, number)
+            except OSError:
+                continue
 
     def do_restart_server(self, step: dict[str, Any]) -> None:
         """Stop the server and start it again; every series of readings begins anew."""
@@ -212,7 +268,7 @@ class Steps:
 
 def seen_of(answer: dict[str, Any]) -> dict[str, Any]:
     """What is kept of an answer."""
-    seen: dict[str, Any] = {"status": answer["status"], "took_s": round(answer["took_s"], 4)}
+    seen: dict[str, Any] = {"status": answer["status"], "took_s": round(answer["took_s"], 6)}
     if answer["status"] is None:
         seen["no_answer"] = answer["why"]
     elif answer["status"] >= 400:
@@ -221,35 +277,5 @@ def seen_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def label_of(step: dict[str, Any]) -> str:
-    """A step at a glance, such as "load ident"."""
-    return "{} {}".format(step["do"], step.get("model") or "").strip()
-
-
-def remove_others(source: str, place: str) -> None:
-    """Remove what a model directory has and the wanted state has not, or has as another kind of thing."""
-    for here, folders, files in os.walk(place, topdown=False):
-        wanted = os.path.join(source, os.path.relpath(here, place))
-        for name in files:
-            if not os.path.isfile(os.path.join(wanted, name)):
-                os.unlink(os.path.join(here, name))
-        for name in folders:
-            if not os.path.isdir(os.path.join(wanted, name)):
-                shutil.rmtree(os.path.join(here, name), ignore_errors=True)
-
-
-def copy_changed(source: str, place: str, aside: str) -> None:
-    """Write the files that differ, each beside the repository and then renamed into it."""
-    for here, _, files in os.walk(source):
-        target = os.path.join(place, os.path.relpath(here, source))
-        os.makedirs(target, exist_ok=True)
-        for name in files:
-            old, new = os.path.join(target, name), os.path.join(here, name)
-            if not os.path.isfile(old) or file_bytes(old) != file_bytes(new):
-                shutil.copyfile(new, aside)
-                os.rename(aside, old)
-
-
-def file_bytes(path: str) -> bytes:
-    """Content of a file."""
-    with open(path, "rb") as file:
-        return file.read()
+    """A step at a glance, such as "load ident" or "request /v2/health/live"."""
+    return "{} {}".format(step["do"], step.get("model") or step.get("path") or "").strip()
