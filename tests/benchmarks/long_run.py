@@ -108,6 +108,7 @@ def cycle_events(t_ns: int, cycle: int, phase: str, arm: Arm) -> list[Event]:
         Probe(unload, t_ns + 2_500_000, "ident", _GONE, 400, 400, None, None),
         SettleWindow(phase, arm, cycle, 1, times, window, frozenset(read)),
         CycleFinished(t_ns + 23_200_000, phase, cycle),
+        Reading(t_ns + 23_300_000, "before_next", unload, {metric: read[metric] for metric in METRICS[1:]}),
     ]  # fmt: skip
 
 
