@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from tritonchaos.containers.engine import Engine, asking
+from tritonchaos.containers.log_pipe import LogPipe
 from tritonchaos.containers.output import copy_output
 from tritonchaos.containers.spec import ContainerSpec, engine_config
 from tritonchaos.errors import TargetError, TargetNotLive
@@ -43,23 +44,31 @@ class Container:
 
     Args:
         log_file: Its output is appended here, from its first byte; None: it is kept by the engine only.
+        log_pipe: By which it writes more to the same file; finished when the container has ended.
 
     Raises:
         TargetError: The engine refused.
     """
 
-    def __init__(self, engine: Engine, spec: ContainerSpec, log_file: Path | None = None) -> None:
+    def __init__(
+        self, engine: Engine, spec: ContainerSpec, log_file: Path | None = None, log_pipe: LogPipe | None = None
+    ) -> None:
         self.spec = spec
         self._engine = engine
         self._log_file = log_file
+        self._log_pipe = log_pipe
         self._log_start = log_file.stat().st_size if log_file is not None and log_file.exists() else 0
         self._apis: list[Any] = []
         self._threads: list[threading.Thread] = []
         self._ended: Ended | None = None
         self._lost: BaseException | None = None
         self._has_ended = threading.Event()
-        with asking(f"make the container {spec.name}"):
-            made = engine.api.create_container_from_config(engine_config(spec), spec.name)
+        try:
+            with asking(f"make the container {spec.name}"):
+                made = engine.api.create_container_from_config(engine_config(spec), spec.name)
+        except BaseException:
+            self.wait_for_log()
+            raise
         self.id: str = made["Id"]
 
     def start(self) -> None:
@@ -97,6 +106,8 @@ class Container:
         """Wait until the last byte of an ended container's output is written."""
         for thread in self._threads:
             thread.join(_LOG_END_S)
+        if self._log_pipe is not None:
+            self._log_pipe.finish()
 
     def log_lines(self) -> list[str]:
         """What it has said since it was made, undecodable bytes replaced."""

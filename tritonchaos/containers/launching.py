@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MODELS: Final = "/tritonchaos/models"
 TRIM: Final = "/tritonchaos/trim"
+LOG: Final = "/tritonchaos/log"
 TEMP: Final = "/tmp"
 HTTP_PORT: Final = 8000
 GRPC_PORT: Final = 8001

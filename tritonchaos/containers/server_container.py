@@ -9,6 +9,7 @@ from pathlib import Path
 from tritonchaos.containers.container import Container, Ended, not_live
 from tritonchaos.containers.engine import Engine
 from tritonchaos.containers.faults import Faults
+from tritonchaos.containers.log_pipe import LogPipe
 from tritonchaos.containers.outside import Outside
 from tritonchaos.containers.relay import Relay
 from tritonchaos.containers.spec import ContainerSpec
@@ -22,15 +23,18 @@ class ServerContainer:
     Args:
         log_file: What the server says is appended here.
         temp: The server's TMPDIR, a path in the container.
+        log_pipe: By which the server writes its own log to the same file.
 
     Raises:
         TargetError: The engine refused; nothing of it is left.
     """
 
-    def __init__(self, engine: Engine, spec: ContainerSpec, log_file: Path, temp: str) -> None:
+    def __init__(
+        self, engine: Engine, spec: ContainerSpec, log_file: Path, temp: str, log_pipe: LogPipe | None = None
+    ) -> None:
         self._engine = engine
         self.is_up = True
-        self.container = Container(engine, spec, log_file)
+        self.container = Container(engine, spec, log_file, log_pipe)
         self.outside: Outside | None = None
         self.relay: Relay | None = None
         self.faults: Faults | None = None

@@ -15,6 +15,7 @@ from tritonchaos.containers.container import not_live
 from tritonchaos.containers.faults import Faults
 from tritonchaos.containers.finding import Found, describe, find, notes
 from tritonchaos.containers.libc import refuse_unloadable, why_not_loadable
+from tritonchaos.containers.log_pipe import LogPipe
 from tritonchaos.containers.outside import Outside
 from tritonchaos.containers.relay import GRPC, HANDED_OVER, HTTP, Relay, relay_program
 from tritonchaos.containers.server_container import ServerContainer
@@ -200,7 +201,8 @@ class DockerTarget:
         spec, flags, ports = self._spec(launch)
         self._launch, self._last_spec = launch, spec
         try:
-            self._server = ServerContainer(self._all().engine, spec, launch.log_file, launching.TEMP)
+            pipe = self._open_log_pipe(launch, spec)
+            self._server = ServerContainer(self._all().engine, spec, launch.log_file, launching.TEMP, pipe)
             way = self._begin(self._server, launch, ports, flags["id"])
         except TargetError as error:
             if any(sign in error.message for sign in _PORT_TAKEN):
@@ -252,11 +254,27 @@ class DockerTarget:
         first, second = free_ports(2)
         ports = launching.choose_ports(self.network, (first, second))
         flags = launching.server_flags(launch, self.network, ports, dict(asked_flags(launch)))
-        arguments = spell(flags, launch, parse_help(found.facts.help))
+        known = parse_help(found.facts.help)
+        # Where nothing is laid out yet, as for a `docker run` line to read, there is nobody at the other end.
+        has_pipe = "log-file" in known and "log-file" not in flags and launch.scratch.exists()
+        if has_pipe:
+            flags["log-file"] = launching.LOG
+        arguments = spell(flags, launch, known)
         spec = launching.server_spec(
             self, launch, arguments, ports, found.image, found.engine.facts, found.gpus, max(self._starts, 1)
         )
+        if has_pipe:
+            # A pipe is written to through a read-only mount too: nothing else becomes writable.
+            spec = replace(spec, mounts=(*spec.mounts, Mount(str(self._log_pipe(launch)), launching.LOG)))
         return self._with_trimmer(spec, launch), flags, ports
+
+    def _log_pipe(self, launch: LaunchSpec) -> Path:
+        return launch.scratch / f"log-{max(self._starts, 1)}"
+
+    def _open_log_pipe(self, launch: LaunchSpec, spec: ContainerSpec) -> LogPipe | None:
+        if all(mount.target != launching.LOG for mount in spec.mounts):
+            return None
+        return LogPipe(self._log_pipe(launch), launch.log_file, 0o600 if self.user == "caller" else 0o622)
 
     def _with_trimmer(self, spec: ContainerSpec, launch: LaunchSpec) -> ContainerSpec:
         """Give the server the library that `trim` needs."""
