@@ -39,7 +39,7 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
     used = len([run for run in found["runs"] if not run["not_used"]])
     yield ""
     yield (
-        f"{found['date']}, tritonchaos {found['tritonchaos_version']}, {shown}; {used} runs in "
+        f"{found['date']}, tritonchaos {found['tritonchaos_version']}, {shown}; {used} {'run' if used == 1 else 'runs'} in "
         f"{format_seconds(found['spent_s'])} (budget {format_seconds(found['budget_s'])}, seed {found['seed']})"
         f"{'; interrupted' if found['interrupted'] else ''}."
     )
