@@ -35,7 +35,7 @@ def judged(
 
 def test_a_leak_alone_is_told_with_its_numbers_and_its_doubt():
     said = judged([Q * at for at in range(60)], footprint=64 * MIB).plain_words
-    assert "24 treatment cycles" in said
+    assert "Over 24 of 27 treatment cycles (" in said
     assert "2 MiB per treatment cycle (between " in said
     assert "0.031 of a loaded model" in said
     assert "There was no flat control arm" in said

@@ -2,15 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import CONTROL, TREATMENT, failed_load, make_cycle, make_position, make_step, run
+from tests.builders import CONTROL, TREATMENT, failed_load, make_cycle, make_position, make_step, refused, run
 from tests.finished_runs import HOST, LEAK, PHASES, leaking_run
-from tritonchaos.observations import PhaseFacts
-from tritonchaos.summary import finish
+from tritonchaos.observations import PhaseFacts, StepFinished
+from tritonchaos.post_unload import cycle_table
+from tritonchaos.summary import FinishedRun, finish
 from tritonchaos.summary.curves import Outline, curve, curves, judged_curves, outline
-from tritonchaos.summary.faults import FaultBand, FaultFollower, fault_bands
+from tritonchaos.summary.faults import FaultBand, FaultFollower, fault_bands, faults_of
 from tritonchaos.summary.retained import retained
 from tritonchaos.units import KIB, MIB
-from tritonchaos.verdict import Assessment, Status, Verdict
+from tritonchaos.verdict import Assessment, Finding, Status, Verdict
 
 STABLE = Assessment("memory_growth", Status.PASS, "flat", HOST, "STABLE", "flat", 4, 16.0 * KIB)
 
@@ -20,11 +21,9 @@ def edit(name: str, model: str = "ident", **fields):
     return replace(step, reply=None, spec=replace(step.spec, fields={"model": model, **fields}))
 
 
-def faults_of(events) -> list[tuple[str, ...]]:
-    follower = FaultFollower()
-    for event in events:
-        follower.see(event)
-    return follower.of_cycles
+def edits_of(events) -> list[tuple[str, ...]]:
+    faults = faults_of(run().add(*events).history())
+    return [faults.of(place) for place in range(len(faults.numbers))]
 
 
 def test_a_follower_of_edits_goes_on_from_a_state() -> None:
@@ -38,7 +37,7 @@ def test_a_follower_of_edits_goes_on_from_a_state() -> None:
         first.see(event)
         second.see(event)
     assert second.state() == first.state()
-    assert second.of_cycles == [("ident: a = 1",), ()]
+    assert (first.made(), second.made(), second.made()) == ((), (), None)
 
 
 def test_a_leak_is_drawn_through_the_middle_of_its_readings_with_its_interval() -> None:
@@ -59,10 +58,46 @@ def test_a_stable_metric_shows_the_leak_that_would_have_been_found() -> None:
     assert line.at(3)[0] == MIB + 3 * 16 * KIB
 
 
+def amplified_run(finding: Finding | None, assessment: Assessment) -> FinishedRun:
+    """Cycles that do their load once, once, twice, four times; each load takes 1 KiB more."""
+    events, grown = [], 0
+    for cycle, loads in enumerate((1, 1, 2, 4)):
+        grown += loads * KIB
+        steps = [make_step("load", position=make_position("more", cycle=cycle)) for _ in range(loads)]
+        begun, *rest = make_cycle({HOST: MIB + grown}, phase="more", cycle=cycle)
+        rest = [event for event in rest if not (isinstance(event, StepFinished) and event.spec.name == "load")]
+        events += [begun, *steps, *rest]
+    history = run().add(*events).history(phases=(PhaseFacts("more", TREATMENT, "cycles", 4, amplify=True),))
+    return finish(history, Verdict(assessment.status, (assessment,), (finding,) if finding else ()), 1)
+
+
+def test_a_rate_per_load_is_drawn_over_the_loads_and_bends_where_cycles_do_more_of_them() -> None:
+    found = replace(
+        LEAK, per="load", bytes_per_cycle=1.0 * KIB, interval_bytes_per_cycle=(KIB / 2, 2.0 * KIB), position=None
+    )
+    line = curve(amplified_run(found, replace(STABLE, status=Status.FAIL, findings=(found,))), HOST).line
+    assert line is not None
+    assert (line.per, line.is_growth, list(line.clock)) == ("load", True, [1, 2, 4, 8])
+    assert [line.at(at)[0] for at in range(4)] == [MIB + loads * KIB for loads in (1, 2, 4, 8)]
+    assert line.corners() == [0, 1, 2, 3]
+
+
+def test_a_leak_per_load_that_would_have_been_found_is_drawn_too() -> None:
+    line = curve(amplified_run(None, replace(STABLE, per="load", excluded_bytes_per_cycle=2.0 * KIB)), HOST).line
+    assert line is not None
+    assert (line.per, line.is_growth) == ("load", False)
+    assert [line.at(at)[0] - line.at(0)[0] for at in range(4)] == [0, 2 * KIB, 6 * KIB, 14 * KIB]
+
+
 def test_cycles_that_do_not_count_do_not_bear_the_line() -> None:
     finished = leaking_run(treatment_cycles=5)
-    rows = [replace(row, mismatch="load: wrong text") if at == 3 else row for at, row in enumerate(finished.rows)]
-    line = curve(replace(finished, rows=tuple(rows)), HOST).line
+    events, seen = list(finished.history.events), 0
+    for at, event in enumerate(events):
+        if isinstance(event, StepFinished) and event.position.phase == "wrong" and event.spec.name == "load":
+            seen += 1
+            if seen == 3:
+                events[at] = replace(event, reply=refused("wrong text"))
+    line = curve(replace(finished, history=replace(finished.history, events=tuple(events))), HOST).line
     assert line is not None
     assert list(line.places) == [1, 2, 4, 5]
 
@@ -82,10 +117,11 @@ def test_phases_restarts_and_pairs_are_told_from_the_order_of_the_cycles() -> No
         *make_cycle({HOST: 1}, phase="b", arm=CONTROL),
         *make_cycle({HOST: 1}, phase="b", arm=TREATMENT, cycle=1, start=2),
     ]
-    rows = finish(run().add(*cycles).history(), Verdict(Status.PASS, (), ()), 0).rows
-    assert outline(rows) == Outline([(0, 0, "a"), (1, 2, "b")], [(2, 2)], is_interleaved=True)
-    assert outline(rows[:2]) == Outline([(0, 0, "a"), (1, 1, "b")], [], is_interleaved=False)
-    assert outline([]) == Outline([], [], is_interleaved=False)
+    table = cycle_table(run().add(*cycles).history())
+    assert outline(table) == Outline([(0, 0, "a"), (1, 2, "b")], [(2, 2)], is_interleaved=True)
+    few = cycle_table(run().add(*cycles[: -len(cycles) // 3]).history())
+    assert outline(few) == Outline([(0, 0, "a"), (1, 1, "b")], [], is_interleaved=False)
+    assert outline(cycle_table(run().history())) == Outline([], [], is_interleaved=False)
 
 
 @pytest.mark.parametrize(
@@ -108,14 +144,18 @@ def test_an_edit_is_in_force_until_its_model_is_restored(name: str, fields: dict
         edit("restore"),
         *make_cycle({HOST: 1}, cycle=3),
     ]
-    assert faults_of(events) == [(), (text,), (text,), ()]
-    assert fault_bands(faults_of(events)) == (FaultBand(0, 0, ()), FaultBand(1, 2, (text,)), FaultBand(3, 3, ()))
+    assert edits_of(events) == [(), (text,), (text,), ()]
+    assert fault_bands(faults_of(run().add(*events).history())) == (
+        FaultBand(0, 0, ()),
+        FaultBand(1, 2, (text,)),
+        FaultBand(3, 3, ()),
+    )
 
 
 def test_an_edit_that_is_put_right_within_its_cycle_was_in_force_in_it() -> None:
     first, *rest = make_cycle({HOST: 1})
     events = [first, edit("delete_file", path="a"), edit("restore"), *rest, *make_cycle({HOST: 1}, cycle=1)]
-    assert faults_of(events) == [("ident: a deleted",), ()]
+    assert edits_of(events) == [("ident: a deleted",), ()]
 
 
 def test_what_is_retained_by_stage_adds_up_to_the_whole() -> None:
@@ -127,8 +167,7 @@ def test_what_is_retained_by_stage_adds_up_to_the_whole() -> None:
         .phase("wrong", TREATMENT, HOST, [103 * MIB, 105 * MIB], **failed_load())
         .history(phases=PHASES)
     )
-    rows = finish(history, Verdict(Status.PASS, (), ()), 0).rows
-    stages = retained(rows, faults_of(history.events), HOST)
+    stages = retained(history, HOST)
     assert [(s.phase, s.arm, s.faults, s.cycles, s.total) for s in stages] == [
         ("baseline", CONTROL, (), 2, MIB),
         ("wrong", TREATMENT, ("ident: a deleted",), 2, 4 * MIB),

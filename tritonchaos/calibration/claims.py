@@ -107,7 +107,7 @@ def _claim(size: Seen, smaller: Seen | None) -> int:
 
     No margin where nothing varies: all of eight runs took the same number of cycles, and so did those of the next
     smaller size, so that it is far from where a leak begins to be seen late. That number is then what the rule for such
-    leaks takes at the least, by its own arithmetic (13 cycles of host memory, 10 of device memory, 10 and 7 for whole
+    leaks takes at the least, by its own arithmetic (13 cycles of host memory, 10 of device memory, 10 and 8 for whole
     models), and a margin on it would be one on nothing.
     """
     if size.agrees and size.runs >= AGREEING_RUNS and smaller is not None and smaller.agrees:

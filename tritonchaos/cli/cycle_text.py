@@ -22,7 +22,7 @@ from tritonchaos.observations import (
     TrafficSummary,
 )
 from tritonchaos.post_unload import CycleReading, cycle_readings
-from tritonchaos.summary import amount_text, at_position, cycles_of, printable, reply_text, without_folders
+from tritonchaos.summary import amount_text, at_position, cycle_counts, printable, reply_text, without_folders
 from tritonchaos.units import format_seconds
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ _MOST_LOG_LINES: Final = 400
 
 def overview_lines(history: History) -> Iterator[str]:
     """Print what there is to show: each phase with its cycles."""
-    counts: dict[str, int] = {}
-    for one in cycles_of(history):
-        counts[one.phase] = counts.get(one.phase, 0) + 1
+    counts = cycle_counts(history)
     yield f"run {history.facts.run_id}, scenario {history.facts.scenario}"
     for phase in history.facts.phases:
         number = counts.get(phase.name, 0)

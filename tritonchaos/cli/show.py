@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from tritonchaos.observations import History
     from tritonchaos.summary import CycleEvents
 
+_LINES_AT_ONCE: Final = 1000
 _CYCLE = typer.Option(help="Number of the cycle within its phase, from 0.", min=0, envvar="TRITONCHAOS_CYCLE")
 _PHASE = typer.Option(help="Name of the phase.", envvar="TRITONCHAOS_PHASE")
 _STEP = typer.Option(help="Only the step of this number within the cycle, from 0.", min=0, envvar="TRITONCHAOS_STEP")
@@ -37,18 +39,18 @@ def show_command(
     from tritonchaos.errors import UsageError
     from tritonchaos.store import open_history
 
-    history = open_history(run)
+    history = open_history(run, most_kept=0)  # only what is printed is wanted
     _check_phase(history, phase)
     if track != "main":
-        write("\n".join(cycle_lines(history, _round(history, phase, cycle, track), step)) + "\n")
+        lines = cycle_lines(history, _round(history, phase, cycle, track), step)
     elif cycle is not None:
-        found = _found(history, phase, cycle)
-        write("\n".join(line for one in found for line in cycle_lines(history, one, step)) + "\n")
+        lines = (line for one in _found(history, phase, cycle) for line in cycle_lines(history, one, step))
     elif step is not None and phase is None:
         raise UsageError("--step needs --cycle or --phase: a step is numbered within them")
     else:
         lines = overview_lines(history) if phase is None else phase_lines(history, phase, step)
-        write("".join(f"{line}\n" for line in lines))
+    while some := list(islice(lines, _LINES_AT_ONCE)):
+        write("".join(f"{line}\n" for line in some))
 
 
 def _check_phase(history: History, phase: str | None) -> None:
@@ -60,19 +62,13 @@ def _check_phase(history: History, phase: str | None) -> None:
 
 
 def _found(history: History, phase: str | None, cycle: int) -> list[CycleEvents]:
-    from itertools import islice
-
     from tritonchaos.errors import UsageError
-    from tritonchaos.summary import cycles_of
+    from tritonchaos.summary import cycle_counts, cycles_of
 
-    # A phase has each number once; nothing needs to be read beyond it.
-    found = list(islice(cycles_of(history, phase, cycle), None if phase is None else 1))
-    if found:
+    if found := list(cycles_of(history, phase, cycle)):
         return found
-    last: dict[str, int] = {}
-    for one in cycles_of(history, phase):
-        last[one.phase] = max(last.get(one.phase, 0), one.cycle or 0)
-    told = ", ".join(f"{name} 0 to {number}" for name, number in last.items())
+    counts = cycle_counts(history).items()
+    told = ", ".join(f"{name} 0 to {count - 1}" for name, count in counts if phase in (None, name) and count)
     raise UsageError(f"there is no cycle {cycle} in this run", hint=f"it has: {told or 'no cycle at all'}")
 
 

@@ -108,7 +108,7 @@ def _what_grew(trial: Trial) -> list[str]:
     since = trial.readings.treated[-1] - trial.readings.treated[steps.cycles[-1]]
     last = "in the last one" if since == 0 else "one cycle ago" if since == 1 else f"{since} cycles ago"
     kept = [
-        f"Over {trial.cycles} treatment cycles {total} stayed in use for good, in {len(steps)} steps of"
+        f"Over {_counted(trial)} {total} stayed in use for good, in {len(steps)} steps of"
         f" {_amount(trial, min(steps.sizes))} to {_amount(trial, max(steps.sizes))}; the last of them came {last}.",
         "Only what no later reading gave back is counted, so that a single high reading cannot be the cause.",
     ]
@@ -116,6 +116,14 @@ def _what_grew(trial: Trial) -> list[str]:
     first, second = (_amount(trial, trial.grown(end * part / 2, end * (part + 1) / 2)) for part in range(2))
     what = "cycles" if trial.loads == 1 else "loads"
     return [*kept, f"The first half of these {what} grew by {first}, the second by {second}."]
+
+
+def _counted(trial: Trial) -> str:
+    """Say how many treatment cycles count, and why not all of them do."""
+    run = trial.readings.treated[-1]
+    if run == trial.cycles:
+        return f"{run} treatment cycles"
+    return f"{trial.cycles} of {run} treatment cycles (the first set up what stays, the last may still give back)"
 
 
 def _why_it_is_no_warm_up(trial: Trial, state: GrowthState) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tritonchaos.html_page.step_data import Texts
 from tritonchaos.observations import Arm, History
-from tritonchaos.post_unload import settle_quantum
+from tritonchaos.observations.sample_series import SampleSeries, as_series
+from tritonchaos.post_unload import cycle_table, settle_quantum
 from tritonchaos.summary import FinishedRun, is_memory
 from tritonchaos.summary.curves import TREATMENT, Curve, Line, curves, outline
-from tritonchaos.summary.faults import FaultBand
+from tritonchaos.summary.faults import fault_bands, faults_of
 from tritonchaos.summary.thinning import thin
 from tritonchaos.units import KIB, MIB
 
@@ -29,15 +30,18 @@ def unit_of(metric: str, most: float) -> tuple[str, float]:
     return ("MiB", MIB) if abs(most) >= MIB else ("KiB", KIB)
 
 
-def charts_data(run: FinishedRun, bands: Sequence[FaultBand], texts: Texts) -> dict[str, Any]:
+def charts_data(run: FinishedRun, texts: Texts) -> dict[str, Any]:
     """Return the post-unload curves with what lies behind them."""
-    shown_bands = [] if len(bands) > _MOST_BANDS else [band for band in bands if band.faults]
-    parts = outline(run.rows)
+    bands = [band for band in fault_bands(faults_of(run.history)) if band.faults]
+    parts = outline(cycle_table(run.history))
     return {
         "cycles": len(run.rows),
         "interleaved": parts.is_interleaved,
         "stretches": [[first, last, texts.number(phase)] for first, last, phase in parts.stretches[:_MOST_BANDS]],
-        "bands": [[band.first, band.last, texts.number("; ".join(band.faults))] for band in shown_bands],
+        "bands": [
+            [band.first, band.last, texts.number("; ".join(band.faults))]
+            for band in (bands if len(bands) <= _MOST_BANDS else [])
+        ],
         "restarts": [list(found) for found in parts.restarts[:_MOST_BANDS]],
         "curves": [_curve(curve, curve.metric in run.metrics) for curve in curves(run)],
     }
@@ -46,16 +50,17 @@ def charts_data(run: FinishedRun, bands: Sequence[FaultBand], texts: Texts) -> d
 def _curve(curve: Curve, is_shown_first: bool) -> dict[str, Any]:
     at_most = _POINTS_PER_ARM if is_shown_first else _POINTS_BESIDE
     kept = kept_readings(curve, at_most)
-    unit, size = unit_of(curve.metric, max(curve.values))
+    unit, size = unit_of(curve.metric, int(curve.values.max()))
+    marks = curve.marks[kept]
     return {
         "metric": curve.metric,
         "unit": unit,
         "size": size,
         "span": _LEAST_QUANTA * settle_quantum(curve.metric),
-        "places": [curve.places[at] for at in kept],
-        "values": [curve.values[at] for at in kept],
-        "arms": [curve.marks[at] & TREATMENT for at in kept],
-        "flags": [curve.marks[at] >> 1 for at in kept],
+        "places": curve.places[kept].tolist(),
+        "values": curve.values[kept].tolist(),
+        "arms": (marks & TREATMENT).tolist(),
+        "flags": (marks >> 1).tolist(),
         "readings": len(curve.values),
         "baseline": curve.baseline,
         "line": _line(curve.line, at_most) if curve.line else None,
@@ -67,27 +72,17 @@ def kept_readings(curve: Curve, at_most: int) -> list[int]:
     kept: set[int] = set()
     for arm in Arm:
         of_arm = curve.of_arm(arm)
-        kept.update(of_arm[at] for at in thin([curve.values[at] for at in of_arm], at_most))
+        kept.update(of_arm[thin(curve.values[of_arm], at_most)].tolist())
     return sorted(kept)
 
 
 def _line(line: Line, at_most: int) -> dict[str, Any]:
     """The places with estimate, low and high; straight between them but for the other arm's cycles."""
-    corners = sorted({*line_corners(line.places), len(line.places) // 2})  # the interval is narrowest in the middle
+    corners = line.corners()
     if len(corners) > at_most:
         corners = corners[:: len(corners) // at_most + 1] + corners[-1:]
-    points = [[line.places[clock], *(round(value) for value in line.at(clock))] for clock in corners]
-    return {"growth": line.is_growth, "treatment": line.arm is Arm.TREATMENT, "points": points}
-
-
-def line_corners(places: Sequence[int]) -> list[int]:
-    """Return the cycles of an arm at which a run of its cycles begins or ends; shape [corners]."""
-    last = len(places) - 1
-    return [
-        at
-        for at, place in enumerate(places)
-        if at in (0, last) or places[at - 1] != place - 1 or places[at + 1] != place + 1
-    ]
+    points = [[int(line.places[at]), *(round(value) for value in line.at(at))] for at in corners]
+    return {"growth": line.is_growth, "per": line.per, "treatment": line.arm is Arm.TREATMENT, "points": points}
 
 
 def samples_data(history: History, first: Sequence[str], others: Sequence[str]) -> list[dict[str, Any]]:
@@ -96,21 +91,19 @@ def samples_data(history: History, first: Sequence[str], others: Sequence[str]) 
     for metric in dict.fromkeys([*first, *others]):
         if metric in history.samples:
             at_most = _SAMPLES if metric in first else _SAMPLES_BESIDE
-            found.append(_samples(metric, history.samples, at_most))
+            found.append(_samples(metric, as_series(history.samples[metric]), at_most))
     return found
 
 
-def _samples(metric: str, samples: Mapping[str, Sequence[tuple[int, int]]], at_most: int) -> dict[str, Any]:
-    pairs = samples[metric]
-    values = [value for _, value in pairs]
-    kept = thin(values, at_most)
-    unit, size = unit_of(metric, max(values, default=0))
+def _samples(metric: str, series: SampleSeries, at_most: int) -> dict[str, Any]:
+    kept = thin(series.values, at_most)
+    unit, size = unit_of(metric, max(series.values, default=0))
     return {
         "metric": metric,
         "unit": unit,
         "size": size,
         "span": _LEAST_QUANTA * settle_quantum(metric),
-        "times": [round(pairs[at][0] / 1e6, 1) for at in kept],
-        "values": [values[at] for at in kept],
-        "samples": len(values),
+        "times": [round(series.times_ns[at] / 1e6, 1) for at in kept],
+        "values": [series.values[at] for at in kept],
+        "samples": len(series),
     }

@@ -85,9 +85,9 @@
     const found = [
       arms.has(0) ? key("control", "control arm") : null, arms.has(1) ? key("treatment", "treatment arm") : null,
       curve.flags.some((flag) => flag & (tcDraw.WARM_UP | tcDraw.EXCLUDED)) ? key("soft", "not judged (warm-up or excluded)") : null,
-      curve.line && curve.line.growth ? key("estimate", "estimated growth") : null,
+      curve.line && curve.line.growth ? key("estimate", `estimated growth per ${curve.line.per}`) : null,
       curve.line && curve.line.growth ? key("interval", "95 % interval", "box") : null,
-      curve.line && !curve.line.growth ? key("estimate", "smallest leak that this run would have found", true) : null,
+      curve.line && !curve.line.growth ? key("estimate", `smallest leak per ${curve.line.per} that this run would have found`, true) : null,
       curve.baseline === null ? null : key("soft", "baseline: server ready, no model", "dots"),
       charts.bands.length ? key("fault", "an edit was in force", "box") : null,
     ];

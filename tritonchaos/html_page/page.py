@@ -15,7 +15,6 @@ from tritonchaos.html_page.markup import Html, json_island, shown, tag, void
 from tritonchaos.html_page.step_data import Texts, cycles_data, dearest_first, lanes_data, outside_data
 from tritonchaos.html_page.time_line import TimeLine, read_time_line
 from tritonchaos.summary import FinishedRun
-from tritonchaos.summary.faults import fault_bands
 
 _FOLDER: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/uPlot.min.css", "page.css")
@@ -68,7 +67,7 @@ def _data(run: FinishedRun, line: TimeLine) -> dict[str, Any]:
     cycles = cycles_data(line, log, texts)
     positions = [finding.position for finding in run.verdict.findings]
     wanted = [log.between(*cycle.log) for cycle in dearest_first(line, positions) if cycle.log]
-    charts = charts_data(run, fault_bands(line.faults.of_cycles), texts)
+    charts = charts_data(run, texts)
     metrics = [curve["metric"] for curve in charts["curves"]]
     data = {
         "charts": charts,

@@ -29,7 +29,7 @@ def body(run: FinishedRun, line: TimeLine) -> Iterator[Html]:
     """Yield the parts from top to bottom; where there are too few cycles for a curve the time line comes first."""
     yield tag("a", "Skip to the findings", href="#findings", class_="skip")
     yield _header(run)
-    memory, lanes = _memory(run, line.faults.of_cycles), _time_line()
+    memory, lanes = _memory(run), _time_line()
     curves = (lanes, memory) if len(run.rows) < _FEW_CYCLES else (memory, lanes)
     yield tag("main", _findings(run, line), *curves, _cycle(), _log(run), _checks(run), _facts(run), _scenario(run))
     yield tag(
@@ -193,7 +193,7 @@ def _evidence(finding: Finding) -> Html | None:
 # --- what the script fills -----------------------------------------------------------------------
 
 
-def _memory(run: FinishedRun, faults: Sequence[tuple[str, ...]]) -> Html:
+def _memory(run: FinishedRun) -> Html:
     if not run.rows:
         return _section("memory", "Post-unload memory", tag("p", "No cycle was finished, so there is no reading."))
     note = (
@@ -212,7 +212,7 @@ def _memory(run: FinishedRun, faults: Sequence[tuple[str, ...]]) -> Html:
         "Post-unload memory",
         tag("p", note, class_="note"),
         *chart,
-        *retained_tables(run, faults),
+        *retained_tables(run),
         *post_unload_tables(run),
         _over_time(),
     )

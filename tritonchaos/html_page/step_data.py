@@ -28,7 +28,7 @@ def lanes_data(line: TimeLine, texts: Texts) -> list[dict[str, Any]]:
     return [
         {
             "label": shown(label),
-            "exact": lane.width_ns == 0,
+            "exact": lane.is_exact,
             "marks": [
                 [_ms(m.start_ns), _ms(m.end_ns - m.start_ns), m.outcome, m.count, texts.number(m.text), m.place]
                 for m in lane.marks

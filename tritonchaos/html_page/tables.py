@@ -126,10 +126,10 @@ def _row(row: TableRow, metric: str) -> tuple[Child, ...]:
 # --- what was retained ---------------------------------------------------------------------------
 
 
-def retained_tables(run: FinishedRun, faults: Sequence[tuple[str, ...]]) -> Iterator[Html]:
+def retained_tables(run: FinishedRun) -> Iterator[Html]:
     """What each stage and each edit added to what stays in use."""
     for metric in run.metrics:
-        stages = retained(run.rows, faults, metric)
+        stages = retained(run.history, metric)
         if len(stages) > 1:
             yield _retained_table(metric, stages)
 

@@ -19,8 +19,7 @@ from tritonchaos.observations.following import Follower, walk
 _SHAPE_BITS: Final = 32
 
 
-@runtime_checkable
-class Stretches(Protocol):
+class CutEvents(Protocol):
     """The events of a run, cut before each `CycleStarted`; stretch 0 is what comes before the first cycle.
 
     Attributes:
@@ -36,6 +35,11 @@ class Stretches(Protocol):
 
     def events(self, at: int) -> Sequence[Event]:
         """Return the events of one stretch."""
+
+
+@runtime_checkable
+class Stretches(CutEvents, Protocol):
+    """Those of a stored run, which also says where the numbers of its cycles are."""
 
     @property
     def unlike(self) -> Iterator[int]:
@@ -132,7 +136,7 @@ class _Numbers:
 class _Skim:
     """Shows followers what they have not seen alike."""
 
-    def __init__(self, stretches: Stretches, followers: Sequence[Skims]) -> None:
+    def __init__(self, stretches: CutEvents, followers: Sequence[Skims]) -> None:
         self._stretches = stretches
         self._followers = followers
         self._makers = [follower if isinstance(follower, Makes) else None for follower in followers]
@@ -196,7 +200,7 @@ def _gained(before: Counter[Any], after: Counter[Any]) -> Counter[Any]:
     return Counter({key: count - before[key] for key, count in after.items() if count != before[key]})
 
 
-def skim(stretches: Stretches, followers: Sequence[Skims]) -> list[Made]:
+def skim(stretches: CutEvents, followers: Sequence[Skims]) -> list[Made]:
     """Let followers see a run, and return what each has made of each stretch."""
     stretches.check()
     skimming = _Skim(stretches, followers)

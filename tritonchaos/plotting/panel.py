@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tritonchaos.observations import Arm
-from tritonchaos.post_unload import settle_quantum
+from tritonchaos.post_unload import cycle_table, settle_quantum
 from tritonchaos.summary import FinishedRun, amount_text, is_memory, printable
 from tritonchaos.summary.curves import Curve, Line, Outline, outline
 from tritonchaos.summary.faults import FaultBand
@@ -31,10 +31,10 @@ _NAMED_SHARE: Final = 0.012  # of the width, for each letter of a phase's name
 def draw_panel(panel: Axes, curve: Curve, run: FinishedRun, bands: Sequence[FaultBand]) -> None:
     """Draw a curve with what lies behind it."""
     unit, size = ("count", 1) if not is_memory(curve.metric) else ("MiB", MIB)
-    if is_memory(curve.metric) and max(curve.values) < MIB:
+    if is_memory(curve.metric) and curve.values.max() < MIB:
         unit, size = "KiB", KIB
     _limits(panel, curve, size, len(run.rows))
-    parts = outline(run.rows)
+    parts = outline(cycle_table(run.history))
     _backdrop(panel, parts, len(run.rows), bands)
     for arm in Arm:
         _arm(panel, curve, arm, size, parts)
@@ -48,7 +48,7 @@ def draw_panel(panel: Axes, curve: Curve, run: FinishedRun, bands: Sequence[Faul
 
 def _limits(panel: Axes, curve: Curve, size: int, cycles: int) -> None:
     """Keep noise from looking like growth, and an estimate from flattening the readings."""
-    least, most = min(curve.values), max(curve.values)
+    least, most = int(curve.values.min()), int(curve.values.max())
     reach = max(most - least, _LEAST_QUANTA * settle_quantum(curve.metric)) * 1.25
     middle = (least + most) / 2
     panel.set_ylim((middle - reach / 2) / size, (middle + reach / 2) / size)
@@ -84,20 +84,19 @@ def _named(panel: Axes, name: str, first: int, last: int, cycles: int, *, at_top
 
 def _arm(panel: Axes, curve: Curve, arm: Arm, size: int, parts: Outline) -> None:
     of_arm = curve.of_arm(arm)
-    if not of_arm:
+    if not len(of_arm):
         return
-    kept = [of_arm[at] for at in thin([curve.values[at] for at in of_arm], _POINTS)]
-    judged = [at for at in kept if curve.is_judged(at)]
-    others = [at for at in kept if not curve.is_judged(at)]
-    for number, part in enumerate(_unbroken(judged, curve, parts, len(kept) < len(of_arm))):
-        places, values = [curve.places[at] for at in part], [curve.values[at] / size for at in part]
+    kept = of_arm[thin(curve.values[of_arm], _POINTS)]
+    judged, others = kept[curve.is_judged(kept)], kept[~curve.is_judged(kept)]
+    for number, part in enumerate(_unbroken(judged.tolist(), curve, parts, len(kept) < len(of_arm))):
+        places, values = curve.places[part], curve.values[part] / size
         mark = "o" if len(of_arm) <= _FEW or len(part) == 1 else None
         label = f"{arm.value} arm" if not number else None
         panel.plot(places, values, color=_COLORS[arm], lw=1.3, marker=mark, ms=3, label=label, zorder=3)
-    if others:
+    if len(others):
         panel.plot(
-            [curve.places[at] for at in others],
-            [curve.values[at] / size for at in others],
+            curve.places[others],
+            curve.values[others] / size,
             ls="",
             marker="o",
             ms=3,
@@ -126,9 +125,10 @@ def _unbroken(readings: Sequence[int], curve: Curve, parts: Outline, thinned: bo
 
 
 def _line(panel: Axes, line: Line, size: int) -> None:
-    clocks = range(0, len(line.places), max(1, len(line.places) // _POINTS))
-    places = [line.places[clock] for clock in clocks]
-    middle, low, high = zip(*(line.at(clock) for clock in clocks), strict=True)
+    corners = line.corners()
+    kept = corners[:: len(corners) // _POINTS + 1] + corners[-1:]
+    places = line.places[kept]
+    middle, low, high = zip(*(line.at(at) for at in kept), strict=True)
     if line.is_growth:
         panel.fill_between(
             places, [v / size for v in low], [v / size for v in high], color=_ESTIMATE, alpha=0.14, lw=0, zorder=2
@@ -147,12 +147,13 @@ def _title(curve: Curve) -> str:
 
 def _amount(curve: Curve) -> str:
     line = curve.line
-    if line is None:  # none is drawn of rates per load
+    if line is None:
         return ""
+    rate = f"{amount_text(curve.metric, line.rate)} per {line.per}"
     if not line.is_growth:
-        return f"(a leak of {amount_text(curve.metric, line.per_cycle)} per cycle would have been found)"
+        return f"(a leak of {rate} would have been found)"
     low, high = amount_text(curve.metric, line.low), amount_text(curve.metric, line.high)
-    return f"of {amount_text(curve.metric, line.per_cycle)} per cycle (95 % interval {low} to {high})"
+    return f"of {rate} (95 % interval {low} to {high})"
 
 
 def _title_color(curve: Curve) -> str:

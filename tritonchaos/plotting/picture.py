@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections import Counter
 from enum import Enum
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tritonchaos.errors import UsageError
 from tritonchaos.observations import Arm
 from tritonchaos.plotting.panel import draw_panel
+from tritonchaos.post_unload import cycle_table
 from tritonchaos.summary import FinishedRun, printable, variant_sentences, without_folders
 from tritonchaos.summary.curves import judged_curves
-from tritonchaos.summary.faults import FaultBand, FaultFollower, fault_bands
+from tritonchaos.summary.faults import fault_bands, faults_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,19 +66,12 @@ def draw(run: FinishedRun, file_format: Format) -> bytes:
     # Ids in an SVG come from a random number unless they are given a salt.
     with matplotlib.rc_context({"svg.hashsalt": "tritonchaos", "font.family": "DejaVu Sans", "font.size": 9}):
         figure = _figure(run, len(curves))
-        bands = _bands(run)
+        bands = fault_bands(faults_of(run.history))
         axes = figure.subplots(len(curves), 1, squeeze=False)[:, 0]
         for panel, curve in zip(axes, curves, strict=True):
             draw_panel(panel, curve, run, bands)
         axes[-1].set_xlabel("cycle, in the order in which they ran")
         return _saved(figure, file_format, run)
-
-
-def _bands(run: FinishedRun) -> Sequence[FaultBand]:
-    follower = FaultFollower()
-    for event in run.history.events:
-        follower.see(event)
-    return fault_bands(follower.of_cycles)
 
 
 def _figure(run: FinishedRun, panels: int) -> Figure:
@@ -142,5 +136,9 @@ def _saved(figure: Figure, file_format: Format, run: FinishedRun) -> bytes:
 
 def _described(run: FinishedRun) -> str:
     """Say the picture in words, for readers that do not see it."""
-    arms = (f"{arm.value}: {sum(row.arm is arm for row in run.rows)} cycles" for arm in Arm)
+    table = cycle_table(run.history)
+    cycles = dict.fromkeys(Arm, 0)
+    for number, count in Counter(table.kinds).items():
+        cycles[table.kind_list[number].arm] += count
+    arms = (f"{arm.value}: {count} cycles" for arm, count in cycles.items())
     return _fitted(f"Post-unload {', '.join(run.metrics)}; {'; '.join(arms)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,7 @@ from tritonchaos.observations import History, Position, StepFinished
 from tritonchaos.pbtxt import line_of
 from tritonchaos.reporters.archived_edits import ArchivedEdits, read_text
 from tritonchaos.reporters.scenario_lines import ScenarioLines
+from tritonchaos.summary.stretches import stretches_of
 from tritonchaos.verdict import Finding
 
 _EDITS: Final = frozenset({"edit_config", "put_file", "delete_file", "add_version"})
@@ -41,14 +42,14 @@ def finding_places(
     left out.
 
     Args:
-        history: Its events are walked once.
+        history: Of cycles that are alike one is looked at, and those of the findings.
         folder: Run directory, with `scenario.yaml` and `repository/`.
     """
     wanted = {finding.position for finding in findings if finding.position is not None}
     archive, scenario = ArchivedEdits.read(folder), ScenarioLines.read(folder)
     places: dict[Position, tuple[Place, ...]] = {}
     edits: dict[str, StepFinished] = {}
-    for step in history.of(StepFinished) if wanted else ():
+    for step in _steps(history, wanted) if wanted else ():
         _follow(step, edits, archive)
         if step.position in wanted and step.position not in places:
             edit = edits.get(step.spec.model or "")
@@ -57,6 +58,24 @@ def finding_places(
         line = scenario.phase(position.phase)
         places[position] = () if line is None else (Place(scenario.name, line, f"phase {position.phase}"),)
     return places
+
+
+def _steps(history: History, wanted: Collection[Position]) -> Iterator[StepFinished]:
+    """Yield the steps that edit or restore a model, and those of the wanted cycles, in order."""
+    stretches = stretches_of(history)
+    looked_at = {
+        at
+        for position in wanted
+        if position.cycle is not None
+        for at in stretches.numbered(position.phase, position.cycle)
+    }
+    has_edits: dict[int, bool] = {}
+    for at, shape in enumerate(stretches.cut.shapes):
+        if shape and at not in looked_at and not has_edits.get(shape, True):
+            continue
+        steps = [event for event in stretches.cut.events(at) if isinstance(event, StepFinished)]
+        has_edits.setdefault(shape, any(step.spec.name in (*_EDITS, "restore") for step in steps))
+        yield from steps
 
 
 def _follow(step: StepFinished, edits: dict[str, StepFinished], archive: ArchivedEdits) -> None:

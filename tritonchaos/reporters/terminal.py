@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -14,10 +14,14 @@ from rich.text import Text
 
 from tritonchaos.observations import Arm
 from tritonchaos.plugins import REPORTERS
+from tritonchaos.post_unload import cycle_table
 from tritonchaos.reporters.terminal_text import rendered
 from tritonchaos.summary import FinishedRun, printable, variant_sentences, without_folders
 from tritonchaos.units import format_bytes
 from tritonchaos.verdict import Assessment, Finding
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = " "
@@ -94,7 +98,8 @@ def _findings(findings: Sequence[Finding]) -> Iterator[RenderableType]:
         shown, more = finding.evidence[:_EVIDENCE_LINES], len(finding.evidence) - _EVIDENCE_LINES
         yield from (Padding(_shown(f"| {line}", "dim"), (0, 0, 0, 4)) for line in shown)
         if more > 0:
-            yield Padding(Text(f"| ... {more} more lines in report.md", style="dim"), (0, 0, 0, 4))
+            lines = "line" if more == 1 else "lines"
+            yield Padding(Text(f"| ... {more} more {lines} in report.md", style="dim"), (0, 0, 0, 4))
 
 
 def _finding_title(finding: Finding) -> Text:
@@ -166,16 +171,29 @@ def _why(assessment: Assessment) -> str:
 
 def _curves(run: FinishedRun, metric: str, width: int) -> Iterator[Text]:
     """Draw the readings of each arm; a cycle without one is a gap."""
-    of_arms: dict[Arm, list[int | None]] = {arm: [] for arm in Arm}
-    for row in run.rows:
-        of_arms[row.arm].append(row.used.get(metric))
-    every = [value for values in of_arms.values() for value in values if value is not None]
+    import numpy
+
+    table = cycle_table(run.history)
+    column = table.values(metric)
+    values = numpy.asarray(column.values)
+    has = numpy.ones(len(values), bool) if column.has is None else numpy.frombuffer(column.has, bool)
+    if not has.any():
+        return
+    lowest, highest = int(values[has].min()), int(values[has].max())
     columns = max(8, min(_LONGEST_SPARKLINE, width - _BESIDE_SPARKLINE))
-    for arm, values in of_arms.items():
-        read = [value for value in values if value is not None]
-        if read:
-            line = sparkline(values, min(every), max(every), columns)
-            yield Text(f"{arm.value:<10}{line}  {_amount(metric, read[0])} to {_amount(metric, read[-1])}")
+    for arm in Arm:
+        of_arm = numpy.array([kind.arm is arm for kind in table.kind_list])[numpy.asarray(table.kinds)]
+        read = values[of_arm & has]
+        if len(read):
+            line = sparkline(_shares(values[of_arm], has[of_arm], columns), lowest, highest, columns)
+            yield Text(f"{arm.value:<10}{line}  {_amount(metric, int(read[0]))} to {_amount(metric, int(read[-1]))}")
+
+
+def _shares(values: NDArray[Any], has: NDArray[Any], columns: int) -> list[int | None]:
+    """Return the largest of the readings that share a column; None where nothing was read."""
+    shares = min(columns, len(values))
+    parts = (slice(at * len(values) // shares, (at + 1) * len(values) // shares) for at in range(shares))
+    return [int(values[part][has[part]].max()) if has[part].any() else None for part in parts]
 
 
 def sparkline(values: Sequence[int | None], lowest: int, highest: int, columns: int) -> str:

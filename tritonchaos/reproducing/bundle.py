@@ -19,7 +19,8 @@ from tritonchaos.errors import StoreError
 from tritonchaos.observations.server_log import ServerLog
 from tritonchaos.redaction import Redactor
 from tritonchaos.reproducing.assembling import assemble
-from tritonchaos.reproducing.issue import DIFFERENT, docker_line, image_sentence, issue_text, versions
+from tritonchaos.reproducing.docker_run import docker_line, image_sentence
+from tritonchaos.reproducing.issue import DIFFERENT, issue_text, versions
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes
 from tritonchaos.reproducing.observed import expected_sentence, observed_rows
 from tritonchaos.reproducing.program.server import CC_LINE
@@ -140,7 +141,7 @@ def _contents(recorded: Recorded, finding: Finding, redactor: Redactor, wishes: 
     files |= _planted_sources() if recipe["planted"] else {}
     files["README.md"] = _readme(recorded, recipe, models).encode()
     files["REDACTED.md"] = _redacted(redactor, models, wishes).encode()
-    files[MANIFEST] = _json(_manifest(recorded, finding, files))
+    files[MANIFEST] = _json(_manifest(finding, files, recipe))
     return dict(sorted(files.items()))
 
 
@@ -165,7 +166,7 @@ def _head(recorded: Recorded, recipe: Mapping[str, Any]) -> str:
     lines = [
         f"Reproduces: {finding['kind']}: {finding['title']}",
         "",
-        f"    {docker_line(recorded, recorded.finished.history.facts.uses_gpu)}",
+        f"    {docker_line(recorded)}",
         "",
         image_sentence(recorded),
         "",
@@ -183,10 +184,11 @@ def _head(recorded: Recorded, recipe: Mapping[str, Any]) -> str:
 def _readme(recorded: Recorded, recipe: Mapping[str, Any], models: ModelFiles) -> str:
     lines = [f"# {recipe['finding']['kind']}: {recipe['finding']['title']}", ""]
     lines += [image_sentence(recorded), "", "```sh"]
-    lines += [docker_line(recorded, recorded.finished.history.facts.uses_gpu)]
+    lines += [docker_line(recorded)]
     lines += ["python3 repro.py --server /path/to/tritonserver    # without Docker", "python3 repro.py --clean-twin"]
     lines += ["```", "", "Exit code 1: reproduced, 0: not reproduced, 3: cannot tell.", ""]
     lines += ["- `repro.py`: one program, Python's standard library only", "- `models/`: the models in each state"]
+    lines += ["- `repro.sh`: the same calls with curl; it judges nothing"] if shell_script(recipe) is not None else []
     lines += ["- `ISSUE.md`: the report, ready to paste", "- `tables.json`: what was expected and observed"]
     lines += ["- `server.log`, `scenario.yaml`, `results.json`, `versions.json`: of the recorded run"]
     lines += ["- `REDACTED.md`: what was taken out", f"- `{MANIFEST}`: every file with its sha256"]
@@ -219,7 +221,10 @@ def _redacted(redactor: Redactor, models: ModelFiles, wishes: Wishes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _manifest(recorded: Recorded, finding: Finding, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _manifest(finding: Finding, files: Mapping[str, bytes], recipe: Mapping[str, Any]) -> dict[str, Any]:
+    added = [f"models/{missing['path']}" for missing in recipe["missing"]]
+    added += [f"models/{order['state']}/{order['model']}/{order['file']}" for order in recipe["build"]]
+    added += ["planted/libtriton_planted.so"] if recipe["planted"] else []
     listed = {path: hashlib.sha256(body).hexdigest() for path, body in sorted(files.items()) if not path.endswith("/")}
     return {
         "schema": "tritonchaos.bundle",
@@ -228,6 +233,7 @@ def _manifest(recorded: Recorded, finding: Finding, files: Mapping[str, bytes]) 
         "program": PROGRAM,
         "finding": {"id": finding.id, "kind": finding.kind},
         "files": listed,
+        "may_be_added": sorted(added),
     }
 
 

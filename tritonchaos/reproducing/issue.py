@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tritonchaos.reporters.markdown_text import code, fenced, plain, table
 from tritonchaos.reproducing.course import Part, flat
+from tritonchaos.reproducing.docker_run import docker_line, image_sentence
 from tritonchaos.reproducing.model_files import ModelFiles
 from tritonchaos.reproducing.model_tensors import tensors_in_words
 from tritonchaos.reproducing.observed import expected_sentence, observed_rows
@@ -39,35 +40,6 @@ DIFFERENT: Final = (
     "that nothing is there."
 )
 _CODES: Final = "exit code 1: reproduced, 0: not reproduced, 3: cannot tell"
-
-
-def docker_line(recorded: Recorded, uses_gpu: bool) -> str:
-    """The command that runs repro.py inside the official image, client and server in one container."""
-    facts = recorded.finished.history.facts.target
-    image = facts.get("image", "")
-    digest = facts.get("image_digest", "")
-    if image and "@" not in image and digest.startswith("sha256:"):
-        image = f"{image}@{digest}"
-    gpus = "--gpus all " if uses_gpu else ""
-    return (
-        f'docker run --rm --init {gpus}--network none --shm-size 1g --user "$(id -u):$(id -g)" '
-        f'-v "$PWD":/repro:ro -w /tmp {image or "$IMAGE"} python3 /repro/repro.py'
-    )
-
-
-def image_sentence(recorded: Recorded) -> str:
-    """Say which image the docker line means."""
-    facts = recorded.finished.history.facts.target
-    if facts.get("image"):
-        digest = facts.get("image_digest", "")
-        how = (
-            "by its digest"
-            if "@" in facts["image"] or digest.startswith("sha256:")
-            else f"which has no digest ({digest})"
-        )
-        return f"The image is that of the recorded run, {how}."
-    version = facts.get("triton_version") or "the version below"
-    return f"The recorded run used a tritonserver outside a container: set IMAGE to an image with Triton {version}."
 
 
 def issue_text(
@@ -136,7 +108,6 @@ def _is_version(name: str) -> bool:
 
 def _to_reproduce(recorded: Recorded, recipe: Mapping[str, Any], files: ModelFiles) -> Iterator[str]:
     yield "**To Reproduce**"
-    uses_gpu = recorded.finished.history.facts.uses_gpu
     yield "\n".join(
         [
             "1. Unpack the attached bundle and go into its folder.",
@@ -144,7 +115,7 @@ def _to_reproduce(recorded: Recorded, recipe: Mapping[str, Any], files: ModelFil
             "3. Run it; client and server are in the container, nothing is published:",
         ]
     )
-    yield fenced([docker_line(recorded, uses_gpu)])
+    yield fenced([docker_line(recorded)])
     yield f"Without Docker: `python3 repro.py --server /path/to/tritonserver`. {_CODES[0].upper()}{_CODES[1:]}."
     yield "Models:"
     yield "\n".join(_models(recorded, recipe, files))

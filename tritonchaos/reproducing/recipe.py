@@ -13,6 +13,7 @@ from tritonchaos.reproducing.claims import claim_of
 from tritonchaos.reproducing.completing import config_text, finished_block, finished_tracks, sends_files
 from tritonchaos.reproducing.course import Part, course, flat
 from tritonchaos.reproducing.differences import DONE, as_done, label_of
+from tritonchaos.reproducing.docker_run import container_differences
 from tritonchaos.reproducing.model_files import ModelFiles, Wishes, gather
 from tritonchaos.reproducing.recorded import Recorded
 from tritonchaos.reproducing.shrinking import blocks, models_needed, most_loads, shrink
@@ -44,7 +45,7 @@ def make_recipe(
     scenario = recorded.schedule()
     told = course(history.events, recorded.edits, Groups(scenario), numbered=waits_for_numbers(scenario))
     claim = _per_cycle(claim_of(finding, history), finding, told.parts)
-    notes: list[str] = []
+    notes = container_differences(recorded)
     parts = _possible(shrink(told.parts, finding, claim, history), finding, claim, notes)
     configs = {m: config_text(recorded, s, m) for m, s in parts[0].before.items()}
     tracks = {phase: tracks_beside(scenario, phase, told, notes) for phase in {part.phase: 0 for part in parts}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -16,12 +17,16 @@ from typing import Any, Final
 from tritonchaos.errors import UsageError
 from tritonchaos.reproducing.bundle import MANIFEST
 from tritonchaos.reproducing.recipe import FORMAT_VERSION
-from tritonchaos.units import GIB, MIB
+from tritonchaos.units import GIB, MIB, format_bytes
 
 _AGAIN: Final = "ask for the bundle again, whole"
 _REFUSED: Final = "a bundle of `tritonchaos repro` never has that; do not unpack it"
 _LARGEST_BYTES: Final = 64 * GIB
 _MOST_MEMBERS: Final = 100_000
+# Texts shrink to a tenth and weights hardly: what grows much more than that is made to fill a disk.
+_MOST_TIMES: Final = 200
+_SMALL_BYTES: Final = 64 * MIB
+_SPARE_BYTES: Final = 1 * GIB
 _PART_BYTES: Final = 1 * MIB
 
 
@@ -47,31 +52,45 @@ def opened(place: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 def _unpack(archive: Path, folder: Path) -> Path:
     try:
         with tarfile.open(archive, "r:*") as tar:
-            members = _checked(archive, tar)
+            members = _checked(archive, folder, tar)
             for member in members:
                 _unpack_member(tar, member, folder)
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
-        raise UsageError(f"{archive} is damaged or no .tar.gz: {error}", hint=_AGAIN) from error
+        why = (getattr(error, "strerror", None) or str(error)).partition("\n")[0].rstrip(":")
+        raise UsageError(f"{archive} is damaged or no .tar.gz: {why}", hint=_AGAIN) from error
     tops = sorted(entry for entry in folder.iterdir())
     if len(tops) != 1 or not tops[0].is_dir():
-        raise UsageError(f"{archive} is not a bundle: found {len(tops)} entries at its top, expected one folder")
+        raise UsageError(
+            f"{archive} is not a bundle: found {len(tops)} entries at its top, expected one folder", hint=_AGAIN
+        )
     return tops[0]
 
 
-def _checked(archive: Path, tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
+def _checked(archive: Path, folder: Path, tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
     """Read all names before anything is written."""
-    members, total = [], 0
+    members: dict[str, tarfile.TarInfo] = {}
+    total = 0
     for member in tar:
-        problem = _problem(member)
+        name = os.path.normpath(member.name)
+        total += member.size
+        problem = _problem(member) or (f"{member.name!r} is there twice" if name in members else "")
+        problem = problem or _too_large(archive, folder, total, len(members))
         if problem:
             raise UsageError(f"{archive} is refused: {problem}", hint=_REFUSED)
-        members.append(member)
-        total += member.size
-        if total > _LARGEST_BYTES or len(members) > _MOST_MEMBERS:
-            raise UsageError(
-                f"{archive} is refused: it is larger than {_LARGEST_BYTES // GIB} GiB or has too many members"
-            )
-    return members
+        members[name] = member
+    return list(members.values())
+
+
+def _too_large(archive: Path, folder: Path, total: int, count: int) -> str:
+    """Say what would be too much of what is unpacked; sizes are known before anything is."""
+    packed, free = archive.stat().st_size, shutil.disk_usage(folder).free
+    if total > _LARGEST_BYTES or count >= _MOST_MEMBERS:
+        return f"it is larger than {_LARGEST_BYTES // GIB} GiB or has too many members"
+    if total > max(_SMALL_BYTES, _MOST_TIMES * packed):
+        return f"unpacked it would be more than {_MOST_TIMES} times larger, at least {format_bytes(total)}"
+    if total > free - _SPARE_BYTES:
+        return f"unpacked it takes {format_bytes(total)} or more, and {folder.parent} has {format_bytes(free)} free"
+    return ""
 
 
 def _problem(member: tarfile.TarInfo) -> str:
@@ -134,7 +153,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"the {MANIFEST} of {folder.name} is damaged: its program {program!r} is no file of it", hint=_AGAIN
         )
     _check_files(folder, files)
+    if "may_be_added" in manifest:
+        _refuse_strangers(folder, {MANIFEST, *files, *map(str, manifest["may_be_added"])})
     return dict(manifest)
+
+
+def _refuse_strangers(folder: Path, known: set[str]) -> None:
+    """A file that the manifest does not name may be one that the program takes for its own."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    stranger = next((name for name in sorted(found) if name not in known), None)
+    if stranger is not None:
+        raise UsageError(
+            f"{folder.name} is refused: found {stranger}, which its {MANIFEST} does not name",
+            hint="remove it if you have put it there",
+        )
 
 
 def _check_files(folder: Path, files: dict[str, Any]) -> None:
@@ -146,8 +178,16 @@ def _check_files(folder: Path, files: dict[str, Any]) -> None:
         file = folder / name
         if not file.is_file():
             raise UsageError(f"{folder.name} is incomplete: found no {name}", hint=_AGAIN)
-        if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+        if _digest(file) != digest:
             raise UsageError(f"{name} in {folder.name} is not as it was written: its sha256 differs", hint=_AGAIN)
+
+
+def _digest(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as body:
+        while part := body.read(_PART_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _refuse_links(folder: Path) -> None:

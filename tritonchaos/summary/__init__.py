@@ -1,7 +1,7 @@
 """What reports show, computed once: the results document, the notes, the headline and the post-unload table."""
 
 from tritonchaos.summary.cases import Case, Outcome, duration_s, run_cases
-from tritonchaos.summary.cycle_events import CycleEvents, at_position, cycles_of
+from tritonchaos.summary.cycle_events import CycleEvents, at_position, cycle_counts, cycles_of
 from tritonchaos.summary.finding_text import amount_text, finding_facts, finding_lines, growth_text, is_memory
 from tritonchaos.summary.finished import FinishedRun, finish, followers
 from tritonchaos.summary.finished_set import FinishedEntry, FinishedSet, set_of_one
@@ -22,6 +22,7 @@ __all__ = [
     "TableRow",
     "amount_text",
     "at_position",
+    "cycle_counts",
     "cycles_of",
     "duration_s",
     "finding_facts",

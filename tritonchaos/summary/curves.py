@@ -2,48 +2,68 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tritonchaos.observations import Arm
-from tritonchaos.post_unload import baseline
+from tritonchaos.observations.cycle_table import CycleKind, CycleTable
+from tritonchaos.post_unload import baseline, cycle_table
 from tritonchaos.summary.finished import FinishedRun
-from tritonchaos.summary.table import TableRow
 from tritonchaos.verdict import Assessment, Finding
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _GROWTH_CHECKS: Final = frozenset({"memory_growth", "leftovers"})
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A growth per cycle, drawn through the readings that it is about.
+    """A growth per cycle or per load, drawn through the readings that it is about.
 
     Attributes:
         is_growth: It was found; otherwise it is the smallest leak that the run would have found.
-        per_cycle, low, high: Growth per cycle of its arm and its 95 % interval, in the metric's unit.
+        per: What the rates are stated per: "cycle", or "load" where cycles repeated their loads.
+        rate, low, high: Growth of its arm and its 95 % interval, in the metric's unit.
         places: Places of its cycles among all finished ones, ascending, shape [cycles].
-        anchor: Where all three lines cross: (cycles of its arm before it, value).
+        clock: How many cycles, or loads, of its arm there had been after each of them, shape [cycles].
+        anchor: Where all three lines cross: (clock, value).
     """
 
     is_growth: bool
     arm: Arm
-    per_cycle: float
+    per: str
+    rate: float
     low: float
     high: float
-    places: Sequence[int]
+    places: NDArray[Any]
+    clock: NDArray[Any]
     anchor: tuple[float, float]
 
-    def at(self, clock: int) -> tuple[float, float, float]:
-        """Return estimate, low and high after so many cycles of its arm; the lower one is never above the other."""
-        past = clock - self.anchor[0]
+    def at(self, number: int) -> tuple[float, float, float]:
+        """Return estimate, low and high at one of its cycles; the lower one is never above the other."""
+        past = float(self.clock[number]) - self.anchor[0]
         low, high = sorted((self.anchor[1] + self.low * past, self.anchor[1] + self.high * past))
-        return self.anchor[1] + self.per_cycle * past, low, high
+        return self.anchor[1] + self.rate * past, low, high
+
+    def corners(self) -> list[int]:
+        """Return its cycles between which it is straight, ascending, and the middle one.
+
+        They are where a run of its cycles begins or ends, and where cycles begin to do their loads more often.
+        """
+        import numpy
+
+        is_break = (numpy.diff(self.places) != 1) | (numpy.diff(self.clock, n=2, prepend=self.clock[0] - 1) != 0)
+        breaks = numpy.flatnonzero(is_break)
+        ends = numpy.array([0, len(self.places) // 2, len(self.places) - 1])  # the interval is narrowest in the middle
+        found: list[int] = numpy.unique(numpy.concatenate((breaks, breaks + 1, ends))).tolist()
+        return found
 
 
 # What is marked of a reading.
 TREATMENT, WARM_UP, EXCLUDED, UNSETTLED = 1, 2, 4, 8
+_NOT_JUDGED: Final = WARM_UP | EXCLUDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,94 +71,97 @@ class Curve:
     """One metric over all finished cycles in which it was read.
 
     Attributes:
-        places: Their places among all finished cycles, ascending; shape [readings], as the three that follow.
+        places: Their places among all finished cycles, ascending; shape [readings], as the four that follow.
         values: Median post-unload readings, in bytes, or as a count.
         marks: TREATMENT, WARM_UP, EXCLUDED (a step was not as expected), UNSETTLED, added up.
         starts: Which start of the server was read.
+        times: How often a cycle did its loads for each time that the first judged ones of its phase and arm did theirs.
         baseline: What was in use with the server ready and no model loaded; None if unknown or not always the same.
         assessment: What the check of growth said of it, if it was judged.
         line: What was found, drawn; None where there is nothing to draw.
     """
 
     metric: str
-    places: Sequence[int]
-    values: Sequence[int]
-    marks: Sequence[int]
-    starts: Sequence[int]
+    places: NDArray[Any]
+    values: NDArray[Any]
+    marks: NDArray[Any]
+    starts: NDArray[Any]
+    times: NDArray[Any]
     baseline: int | None
     assessment: Assessment | None
     line: Line | None
 
-    def of_arm(self, arm: Arm) -> list[int]:
+    def of_arm(self, arm: Arm) -> NDArray[Any]:
         """Return where the readings of one arm are, ascending."""
-        wanted = TREATMENT if arm is Arm.TREATMENT else 0
-        return [at for at, mark in enumerate(self.marks) if mark & TREATMENT == wanted]
+        import numpy
 
-    def is_judged(self, at: int) -> bool:
-        """Say whether a reading counts."""
-        return not self.marks[at] & (WARM_UP | EXCLUDED)
+        found: NDArray[Any] = numpy.flatnonzero((self.marks & TREATMENT) == (TREATMENT if arm is Arm.TREATMENT else 0))
+        return found
 
-
-class _Columns:
-    """What a curve is made of, collected cycle by cycle."""
-
-    def __init__(self) -> None:
-        self.places, self.values = array("I"), array("q")
-        self.marks, self.starts = bytearray(), array("I")
-
-    def append(self, place: int, row: TableRow, metric: str, value: int) -> None:
-        self.places.append(place)
-        self.values.append(value)
-        self.starts.append(row.start_number)
-        mark = TREATMENT if row.arm is Arm.TREATMENT else 0
-        mark |= WARM_UP if row.is_warm_up else 0
-        mark |= EXCLUDED if row.mismatch is not None else 0
-        self.marks.append(mark | (UNSETTLED if metric in row.unsettled else 0))
+    def is_judged(self, at: NDArray[Any]) -> NDArray[Any]:
+        """Say which of some readings count."""
+        judged: NDArray[Any] = (self.marks[at] & _NOT_JUDGED) == 0
+        return judged
 
 
-def curves(run: FinishedRun) -> tuple[Curve, ...]:
-    """Make a curve of each metric that was read, those that the table shows first."""
-    columns = _columns(run)
+def curves(run: FinishedRun) -> Iterator[Curve]:
+    """Make a curve of each metric that was read, those that the table shows first, one after the other."""
+    table = cycle_table(run.history)
     judged = {a.metric for a in run.verdict.assessments if a.checker == "memory_growth" and a.metric}
-    order = [*run.metrics, *(m for m in sorted(columns) if m in judged), *sorted(columns)]
-    return tuple(_curve(run, metric, columns[metric]) for metric in dict.fromkeys(order) if metric in columns)
+    every = sorted(table.metrics)
+    order = [*run.metrics, *(metric for metric in every if metric in judged), *every]
+    return (curve(run, metric) for metric in dict.fromkeys(order) if metric in table.metrics)
 
 
-def judged_curves(run: FinishedRun) -> tuple[Curve, ...]:
+def judged_curves(run: FinishedRun) -> list[Curve]:
     """Make a curve of each metric of the table: those that decide, and those that a finding is about."""
-    columns = _columns(run)
-    return tuple(_curve(run, metric, columns[metric]) for metric in run.metrics)
+    return [curve(run, metric) for metric in run.metrics]
 
 
 def curve(run: FinishedRun, metric: str) -> Curve:
     """Make the curve of one metric."""
-    return _curve(run, metric, _columns(run)[metric])
+    import numpy
 
-
-def _columns(run: FinishedRun) -> dict[str, _Columns]:
-    columns: dict[str, _Columns] = {}
-    for place, row in enumerate(run.rows):
-        for metric, value in row.used.items():
-            if metric not in columns:
-                columns[metric] = _Columns()
-            columns[metric].append(place, row, metric, value)
-    return columns
-
-
-def _curve(run: FinishedRun, metric: str, columns: _Columns) -> Curve:
+    table = cycle_table(run.history)
+    column = table.values(metric)
+    every = numpy.arange(len(table), dtype=numpy.uint32)
+    places = every if column.has is None else every[numpy.frombuffer(column.has, numpy.uint8) != 0]
+    kinds = numpy.asarray(table.kinds)[places]
+    of_kind = table.kind_list
+    starts = numpy.array([kind.start_number for kind in of_kind], numpy.uint32)[kinds]
+    baselines = {baseline(run.history, start).get(metric) for start in numpy.unique(starts).tolist()}
     assessment = _assessment(run.verdict.assessments, metric)
-    baselines = {baseline(run.history, start).get(metric) for start in set(columns.starts)}
     made = Curve(
         metric=metric,
-        places=columns.places,
-        values=columns.values,
-        marks=columns.marks,
-        starts=columns.starts,
+        places=places,
+        values=numpy.asarray(column.values)[places],
+        marks=numpy.array([_marks(kind, metric) for kind in of_kind], numpy.uint8)[kinds],
+        starts=starts,
+        times=numpy.array(_times(table, run.history.facts.amplified), numpy.uint32)[kinds],
         baseline=baselines.pop() if len(baselines) == 1 else None,
         assessment=assessment,
         line=None,
     )
     return replace(made, line=_line(made, assessment, run.verdict.findings))
+
+
+def _marks(kind: CycleKind, metric: str) -> int:
+    mark = TREATMENT if kind.arm is Arm.TREATMENT else 0
+    mark |= WARM_UP if kind.is_warm_up else 0
+    mark |= EXCLUDED if kind.mismatch is not None else 0
+    return mark | (UNSETTLED if metric in kind.unsettled else 0)
+
+
+def _times(table: CycleTable, amplified: frozenset[str]) -> list[int]:
+    """Say for each kind of cycle how often it repeats its loads, as the growth test counts them."""
+    first: dict[tuple[str, Arm], int] = {}
+    for kind in table.kind_list:  # numbered in the order in which they came first
+        if kind.is_judged:
+            first.setdefault((kind.phase, kind.arm), kind.loads)
+    return [
+        max(1, kind.loads // (first.get((kind.phase, kind.arm)) or kind.loads or 1)) if kind.phase in amplified else 1
+        for kind in table.kind_list
+    ]
 
 
 def _assessment(assessments: Sequence[Assessment], metric: str) -> Assessment | None:
@@ -147,31 +170,37 @@ def _assessment(assessments: Sequence[Assessment], metric: str) -> Assessment | 
 
 
 def _line(drawn: Curve, assessment: Assessment | None, findings: Sequence[Finding]) -> Line | None:
-    of_metric = (f for f in findings if f.metric == drawn.metric and f.per == "cycle")
-    finding = next((f for f in of_metric if f.bytes_per_cycle is not None), None)
+    of_metric = (f for f in findings if f.metric == drawn.metric and f.bytes_per_cycle is not None)
+    finding = next(of_metric, None)
     if finding is not None and finding.bytes_per_cycle is not None:
         arm = (finding.position.arm if finding.position else None) or Arm.TREATMENT
         low, high = finding.interval_bytes_per_cycle or (finding.bytes_per_cycle, finding.bytes_per_cycle)
-        return _through(drawn, arm, (finding.bytes_per_cycle, low, high), is_growth=True)
-    excluded = assessment.excluded_bytes_per_cycle if assessment and assessment.per == "cycle" else None
-    return None if excluded is None else _through(drawn, Arm.TREATMENT, (excluded,) * 3, is_growth=False)
+        return _through(drawn, arm, finding.per, (finding.bytes_per_cycle, low, high), is_growth=True)
+    if assessment is None or assessment.excluded_bytes_per_cycle is None:
+        return None
+    excluded = assessment.excluded_bytes_per_cycle
+    return _through(drawn, Arm.TREATMENT, assessment.per, (excluded,) * 3, is_growth=False)
 
 
-def _judged(drawn: Curve, arm: Arm) -> list[int]:
+def _judged(drawn: Curve, arm: Arm) -> NDArray[Any]:
     """Return where the readings of one arm that count are, of the last start of the server that has any."""
-    found = [at for at in drawn.of_arm(arm) if drawn.is_judged(at)]
-    return [at for at in found if drawn.starts[at] == drawn.starts[found[-1]]]
+    of_arm = drawn.of_arm(arm)
+    found: NDArray[Any] = of_arm[drawn.is_judged(of_arm)]
+    return found[drawn.starts[found] == drawn.starts[found[-1]]] if len(found) else found
 
 
-def _through(drawn: Curve, arm: Arm, rates: tuple[float, float, float], is_growth: bool) -> Line | None:
+def _through(drawn: Curve, arm: Arm, per: str, rates: tuple[float, float, float], *, is_growth: bool) -> Line | None:
     """Lay a growth through the middle of its readings; one that was ruled out begins where the readings begin."""
+    import numpy
+
     judged = _judged(drawn, arm)
     if len(judged) < 2:
         return None
-    values = [drawn.values[at] for at in judged]
-    middle = ((len(judged) - 1) / 2, sum(values) / len(values))
-    anchor = middle if is_growth else (0.0, float(values[0]))
-    return Line(is_growth, arm, *rates, places=array("I", [drawn.places[at] for at in judged]), anchor=anchor)
+    values = drawn.values[judged]
+    clock = numpy.cumsum(drawn.times[judged], dtype=numpy.int64) if per == "load" else numpy.arange(len(judged))
+    middle = (float(clock.mean()), float(values.mean()))
+    anchor = middle if is_growth else (float(clock[0]), float(values[0]))
+    return Line(is_growth, arm, per, *rates, places=drawn.places[judged], clock=clock, anchor=anchor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,24 +218,22 @@ class Outline:
     is_interleaved: bool
 
 
-def outline(rows: Iterable[TableRow]) -> Outline:
+def outline(table: CycleTable) -> Outline:
     """Tell the parts of a run from its cycles."""
-    parts: list[tuple[int, int, str]] = []
-    restarts: list[tuple[int, int]] = []
+    import numpy
+
+    if not len(table):
+        return Outline([], [], is_interleaved=False)
+    kinds, of_kind = numpy.asarray(table.kinds), table.kind_list
+    names = {name: number for number, name in enumerate(dict.fromkeys(kind.phase for kind in of_kind))}
+    phases = numpy.array([names[kind.phase] for kind in of_kind])[kinds]
+    starts = numpy.array([kind.start_number for kind in of_kind])[kinds]
+    ends = [*numpy.flatnonzero(phases[1:] != phases[:-1]).tolist(), len(table) - 1]
+    firsts = [0, *(end + 1 for end in ends)]
+    stretches = [(first, last, of_kind[kinds[first]].phase) for first, last in zip(firsts, ends, strict=False)]
+    restarts = (numpy.flatnonzero(starts[1:] != starts[:-1]) + 1).tolist()
     arms: dict[str, set[Arm]] = {}
-    before: TableRow | None = None
-    for place, row in enumerate(rows):
-        if before is None or row.phase != before.phase:
-            parts.append((place, place, row.phase))
-            arms.setdefault(row.phase, set())
-        elif row.start_number == before.start_number and row.arm is before.arm:
-            before = row
-            continue
-        if before is not None and row.start_number != before.start_number:
-            restarts.append((place, row.start_number))
-        arms[row.phase].add(row.arm)
-        before = row
-    starts = [first for first, _, _ in parts[1:]]
-    ends = [*starts, place + 1] if parts else []
-    stretches = [(first, end - 1, phase) for (first, _, phase), end in zip(parts, ends, strict=True)]
-    return Outline(stretches, restarts, any(len(found) == 2 for found in arms.values()))
+    for kind in of_kind:
+        arms.setdefault(kind.phase, set()).add(kind.arm)
+    is_interleaved = any(len(found) == 2 for found in arms.values())
+    return Outline(stretches, [(place, int(starts[place])) for place in restarts], is_interleaved)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tritonchaos.observations import (
@@ -18,6 +19,7 @@ from tritonchaos.observations import (
     SettleWindow,
     StepFinished,
 )
+from tritonchaos.summary.stretches import stretches_of
 
 
 @dataclass(slots=True)
@@ -65,21 +67,32 @@ def cycles_of(history: History, phase: str | None = None, cycle: int | None = No
 
     Args:
         phase: Of this phase only.
-        cycle: Of this number only.
+        cycle: Of this number only. Nothing but these cycles is read then.
     """
-    open_cycle: CycleEvents | None = None
-    for event in history.events:
-        if isinstance(event, CycleStarted):
-            if open_cycle is not None:
-                yield open_cycle
-            is_wanted = phase in (None, event.phase) and cycle in (None, event.cycle)
-            open_cycle = _opened(event) if is_wanted else None
-        elif open_cycle is not None and _belongs(event, open_cycle):
-            open_cycle.take(event)
-        elif open_cycle is not None:
-            open_cycle.is_over = True
-    if open_cycle is not None:
-        yield open_cycle
+    stretches = stretches_of(history)
+    every = range(1, stretches.cycles + 1) if cycle is None else stretches.numbered(phase, cycle)
+    for at in every:
+        first, *others = stretches.cut.events(at)
+        if not isinstance(first, CycleStarted) or phase not in (None, first.phase):
+            continue
+        found = _opened(first)
+        for event in others:
+            if _belongs(event, found):
+                found.take(event)
+            else:
+                found.is_over = True
+        yield found
+
+
+def cycle_counts(history: History) -> dict[str, int]:
+    """Count the cycles of each phase, finished or not; the phases in the order in which they ran."""
+    stretches = stretches_of(history)
+    counts: Counter[str] = Counter()
+    for number, count in sorted(Counter(stretches.table.kinds).items()):
+        counts[stretches.table.kind_list[number].phase] += count
+    counts.update(stretches.begun(at).phase for at in stretches.unfinished)
+    scheduled = [phase.name for phase in history.facts.phases if phase.name in counts]
+    return {phase: counts[phase] for phase in dict.fromkeys([*scheduled, *counts])}
 
 
 def _opened(event: CycleStarted) -> CycleEvents:
@@ -107,15 +120,25 @@ def at_position(history: History, phase: str, cycle: int | None = None, track: s
         None if nothing happened there.
     """
     found: CycleEvents | None = None
-    for event in history.events:
-        if not _is_at(event, phase, cycle, track):
-            continue
+    for event in _outside_of_alike(history, lambda event: _is_at(event, phase, cycle, track)):
         t_ns = event.times_ns[-1] if isinstance(event, SettleWindow) else event.t_ns
         if found is None:
             found = CycleEvents(phase, None, cycle, getattr(event, "started_ns", t_ns), t_ns, is_finished=True)
         found.events.append(event)
         found.ended_ns = max(found.ended_ns, t_ns)
     return found
+
+
+def _outside_of_alike(history: History, is_wanted: Callable[[Event], bool]) -> Iterator[Event]:
+    """Yield wanted events; of stretches that are alike one is looked at, and the others if there is one in it."""
+    cut = stretches_of(history).cut
+    has: dict[int, bool] = {}
+    for at, shape in enumerate(cut.shapes):
+        if shape and not has.get(shape, True):
+            continue
+        found = [event for event in cut.events(at) if is_wanted(event)]
+        has.setdefault(shape, bool(found))
+        yield from found
 
 
 def _is_at(event: Event, phase: str, cycle: int | None, track: str) -> bool:

@@ -2,59 +2,62 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
-from tritonchaos.observations import CycleFinished, CycleStarted, Event, StepFinished
+from tritonchaos.observations import CycleFinished, CycleStarted, Event, History, StepFinished
+from tritonchaos.observations.skimming import skim
+from tritonchaos.summary.stretches import stretches_of
 
 _EDITS: Final = frozenset({"edit_config", "put_file", "delete_file", "add_version"})
 _RESTORE: Final = "restore"
 _LONGEST: Final = 120
 
 
-@dataclass(slots=True)
 class FaultFollower:
     """Follows the edits of the main track; the same model restored is whole again.
 
-    Attributes:
-        of_cycles: For each finished cycle, in order, the edits that were in force in it; shape [cycles].
+    A run whose cycles are alike need not be shown to it whole: `observations.skimming` shows it one cycle of each kind.
+
     """
 
-    of_cycles: list[tuple[str, ...]] = field(default_factory=list)
-    _in_force: dict[str, list[str]] = field(default_factory=dict)
-    _now: tuple[str, ...] = ()
-    _in_cycle: tuple[str, ...] = ()
-    _made: tuple[str, ...] | None = None
+    kinds: Final = (CycleStarted, StepFinished, CycleFinished)
+    kept: Final = 0  # of single events
 
-    @property
-    def in_cycle(self) -> tuple[str, ...]:
-        """Edits that were in force in the cycle that goes on, or went on last."""
-        return self._in_cycle
+    def __init__(self) -> None:
+        self.counts: Counter[Any] = Counter()
+        self._in_force: dict[str, list[str]] = {}
+        self._now: tuple[str, ...] = ()
+        self._in_cycle: tuple[str, ...] = ()
+        self._made: tuple[str, ...] | None = None
+        self._is_open = False
 
     def see(self, event: Event) -> None:
         """Take the next event."""
         if isinstance(event, CycleStarted):
-            self._in_cycle = self._now
+            self._in_cycle, self._is_open = self._now, True
         elif isinstance(event, StepFinished):
             self._see_step(event)
-        elif isinstance(event, CycleFinished):
-            self._made = self._in_cycle
-            self.of_cycles.append(self._in_cycle)
+        elif isinstance(event, CycleFinished) and self._is_open:
+            self._made, self._is_open = self._in_cycle, False
 
     def state(self) -> Hashable:
         """Return all that decides what the next event does."""
-        return tuple((model, tuple(edits)) for model, edits in self._in_force.items()), self._now, self._in_cycle
+        in_force = tuple((model, tuple(edits)) for model, edits in self._in_force.items())
+        return in_force, self._now, self._in_cycle, self._is_open
 
     def resume(self, state: Any) -> None:
-        """Go on from a state, as if what led to it had been seen; `of_cycles` stays as it is."""
-        in_force, self._now, self._in_cycle = state
+        """Go on from a state, as if what led to it had been seen."""
+        in_force, self._now, self._in_cycle, self._is_open = state
         self._in_force = {model: list(edits) for model, edits in in_force}
 
     def made(self) -> tuple[str, ...] | None:
-        """Return the edits of the last cycle that was finished since this was asked before; None if none was."""
+        """Return the edits of the cycle that was finished since this was asked before, or that goes on; else None."""
         made, self._made = self._made, None
-        return made
+        return self._in_cycle if made is None and self._is_open else made
 
     def _see_step(self, step: StepFinished) -> None:
         model = step.spec.model
@@ -70,6 +73,45 @@ class FaultFollower:
         self._now = tuple(edit for edits in self._in_force.values() for edit in edits)
         # What was edited within a cycle was in force in it, also when it was put right again before the cycle's end.
         self._in_cycle = tuple(dict.fromkeys([*self._in_cycle, *self._now]))
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """The edits that were in force in each cycle.
+
+    Attributes:
+        numbers: For each finished cycle the place in `sets` of what was in force in it, shape [cycles].
+        sets: Sets of edits; () where none was in force.
+        by_stretch: The same for each stretch (see `stretches_of`), finished or not; () where there is no cycle.
+    """
+
+    numbers: array[int]
+    sets: Sequence[tuple[str, ...]]
+    by_stretch: array[int]
+
+    def of(self, place: int) -> tuple[str, ...]:
+        """Return the edits of one finished cycle."""
+        return self.sets[self.numbers[place]]
+
+    def of_stretch(self, at: int) -> tuple[str, ...]:
+        """Return those of the cycle of a stretch."""
+        return self.sets[self.by_stretch[at]]
+
+
+def faults_of(history: History) -> Faults:
+    """Find the edits of all cycles of a run; they are looked for once."""
+    return history.once("faults", _find)
+
+
+def _find(history: History) -> Faults:
+    import numpy
+
+    stretches = stretches_of(history)
+    (made,) = skim(stretches.cut, [FaultFollower()])
+    sets: list[tuple[str, ...]] = list(dict.fromkeys(value or () for value in made.values))
+    numbers = numpy.array([sets.index(value or ()) for value in made.values], numpy.uint32)[made.numbers]
+    of_cycles = numbers[numpy.asarray(stretches.finished)]
+    return Faults(array("I", of_cycles.tobytes()), sets, array("I", numbers.tobytes()))
 
 
 def describe_edit(step: StepFinished) -> str:
@@ -101,12 +143,11 @@ class FaultBand:
     faults: tuple[str, ...]
 
 
-def fault_bands(of_cycles: Sequence[tuple[str, ...]]) -> tuple[FaultBand, ...]:
+def fault_bands(faults: Faults) -> tuple[FaultBand, ...]:
     """Put neighbouring cycles with the same edits together."""
-    bands: list[FaultBand] = []
-    for place, faults in enumerate(of_cycles):
-        if bands and bands[-1].faults == faults:
-            bands[-1] = FaultBand(bands[-1].first, place, faults)
-        else:
-            bands.append(FaultBand(place, place, faults))
-    return tuple(bands)
+    import numpy
+
+    numbers = numpy.asarray(faults.numbers)
+    ends = [*(numpy.flatnonzero(numbers[1:] != numbers[:-1]).tolist()), *([len(numbers) - 1] if len(numbers) else [])]
+    firsts = [0, *(end + 1 for end in ends)]
+    return tuple(FaultBand(first, last, faults.of(first)) for first, last in zip(firsts, ends, strict=False))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tritonchaos.observations import Arm
-from tritonchaos.summary.table import TableRow
+from tritonchaos.observations import Arm, History
+from tritonchaos.post_unload import baseline, cycle_table
+from tritonchaos.summary.faults import faults_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +31,37 @@ class Retained:
         return self.total / self.cycles
 
 
-def retained(rows: Sequence[TableRow], faults: Sequence[tuple[str, ...]], metric: str) -> tuple[Retained, ...]:
+def retained(history: History, metric: str) -> tuple[Retained, ...]:
     """Split what a metric gained from the baseline to the last cycle among the stages of the run.
 
     What a cycle gained is its reading minus the one of the cycle before, or minus the baseline for the first cycle of
     each start of the server; without a baseline that first gain is unknown and left out.
     """
-    sums: dict[tuple[str, Arm, tuple[str, ...]], tuple[int, int]] = {}
-    before: int | None = None
-    start_number: int | None = None
-    for row, in_force in zip(rows, faults, strict=True):
-        if row.start_number != start_number:
-            before, start_number = None, row.start_number
-        if metric not in row.used:
-            continue
-        gained = row.delta.get(metric, 0) if before is None else row.used[metric] - before
-        key = (row.phase, row.arm, in_force)
-        cycles, total = sums.get(key, (0, 0))
-        sums[key] = (cycles + 1, total + gained)
-        before = row.used[metric]
-    return tuple(Retained(*key, cycles, total) for key, (cycles, total) in sums.items())
+    import numpy
+
+    table, faults = cycle_table(history), faults_of(history)
+    column = table.values(metric)
+    read = slice(None) if column.has is None else numpy.flatnonzero(numpy.frombuffer(column.has, numpy.uint8))
+    kinds, numbers = numpy.asarray(table.kinds)[read], numpy.asarray(faults.numbers)[read]
+    values = numpy.asarray(column.values)[read]
+    if not len(values):
+        return ()
+    starts = numpy.array([kind.start_number for kind in table.kind_list])[kinds]
+    gained = numpy.diff(values, prepend=values[0])
+    for first in [0, *(numpy.flatnonzero(starts[1:] != starts[:-1]) + 1).tolist()]:
+        before = baseline(history, int(starts[first])).get(metric)
+        gained[first] = 0 if before is None else int(values[first]) - before
+    stages = [(kind.phase, kind.arm) for kind in table.kind_list]
+    order = {stage: number for number, stage in enumerate(dict.fromkeys(stages))}
+    keys = numpy.array([order[stage] for stage in stages])[kinds] * len(faults.sets) + numbers
+    found, firsts, group, cycles = numpy.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    totals = numpy.zeros(len(found), numpy.int64)
+    numpy.add.at(totals, group, gained)
+    return tuple(
+        _stage(stages[kinds[firsts[at]]], faults.sets[numbers[firsts[at]]], int(cycles[at]), int(totals[at]))
+        for at in numpy.argsort(firsts).tolist()
+    )
+
+
+def _stage(stage: tuple[str, Arm], faults: tuple[str, ...], cycles: int, total: int) -> Retained:
+    return Retained(stage[0], stage[1], faults, cycles, total)

@@ -22,6 +22,7 @@ from tritonchaos.reproducing.model_files import build_sources
 from tritonchaos.reproducing.program.building import build_models
 from tritonchaos.reproducing.program.server import CannotTell
 from tritonchaos.reproducing.unpacking import opened
+from tritonchaos.units import MIB
 
 load_plugins()
 TOKEN = "ghp_" + "a1B2" * 9
@@ -339,6 +340,17 @@ def test_what_is_done_otherwise_is_told(tmp_path: Path, track: str, told: str) -
         text = " ".join((folder / name).read_text().replace("\\", "").split())
         assert f"did otherwise: - {told}" in text
         assert "cannot tell (3)" in text
+
+
+def test_the_limits_of_the_container_are_in_its_line(tmp_path: Path) -> None:
+    target = "target: [{docker: {image: a, shm_size: 64MiB, memory: 2GiB, init: false}}]"
+    scenario = TEMPLATE_SCENARIO.replace("target: [{local: {}}]", target)
+    facts = {"target": "docker", "image": "a:1", "image_digest": "sha256:" + "0" * 64}
+    folder = bundle(tmp_path, leaking_events(), scenario=scenario, target=facts)
+    [line, *_] = [line for line in (folder / "repro.py").read_text().splitlines() if "docker run" in line]
+    assert f"--shm-size {64 * MIB} --memory {2048 * MIB} --user" in line
+    assert "a:1@sha256:000" in line
+    assert "process 1 of its container" in recipe_of(folder)["differences"][0]
 
 
 # --- repro.sh ------------------------------------------------------------------------------------

@@ -51,9 +51,9 @@ def refusal(place: Path) -> str:
     return caught.value.message
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> tarfile.TarInfo:
     made = tarfile.TarInfo(name)
-    made.type, made.linkname = kind, target
+    made.type, made.linkname, made.size = kind, target, size
     return made
 
 
@@ -80,8 +80,25 @@ def test_what_was_unpacked_is_removed(tmp_path: Path) -> None:
         (member("bundle/hard", tarfile.LNKTYPE, "bundle/repro.py"), "link"),
         (member("bundle/pipe", tarfile.FIFOTYPE), "neither a file nor a folder"),
         (member("bundle/device", tarfile.CHRTYPE), "neither a file nor a folder"),
+        (member("bundle/./repro.py"), "there twice"),
+        (member("bundle/bomb", size=1 << 30), "more than 200 times larger, at least 1 GiB"),
+        (member("bundle/bomb", size=1 << 40), "larger than 64 GiB"),
     ],
-    ids=["dots-inside", "dots", "absolute", "symlink", "inner-symlink", "hard-link", "fifo", "device"],
+    ids=[
+        *(
+            "dots-inside",
+            "dots",
+            "absolute",
+            "symlink",
+            "inner-symlink",
+            "hard-link",
+            "fifo",
+            "device",
+            "twice",
+            "bomb",
+        ),
+        "huge",
+    ],
 )
 def test_members_that_lead_out_are_refused_and_nothing_is_written(tmp_path: Path, bad, told: str) -> None:
     inner = tmp_path / "inner"
@@ -94,6 +111,16 @@ def test_a_folder_with_a_link_is_refused(tmp_path: Path) -> None:
     folder = lay_out(tmp_path / "b", good_files())
     (folder / "models" / "etc").symlink_to("/etc")
     assert "is a link" in refusal(folder)
+
+
+def test_a_file_that_the_manifest_does_not_name_is_refused_unless_it_may_be_added(tmp_path: Path) -> None:
+    files = {"repro.py": PROGRAM}
+    told = manifest(files, may_be_added=["models/a/1/weights.bin"])
+    folder = lay_out(tmp_path / "b", files | {"manifest.json": told, "models/a/1/weights.bin": b"mine"})
+    with opened(folder):
+        pass
+    lay_out(folder, {"models/a/1/model.py": b"evil"})
+    assert "found models/a/1/model.py, which its manifest.json does not name" in refusal(folder)
 
 
 def test_a_manifest_that_names_files_outside_is_refused(tmp_path: Path) -> None:
