@@ -24,7 +24,7 @@ def _text_of(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     try:
         decoded = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(decoded, dict) and isinstance(decoded.get("error"), str):
         return str(decoded["error"])

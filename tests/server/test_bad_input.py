@@ -439,14 +439,21 @@ def answering(reply: bytes) -> Iterator[str]:
 WEB_PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\n<p/>"
 
 
+NESTED = WEB_PAGE.replace(b"th: 4", b"th: 200000").replace(b"<p/>", b"[" * 200_000)
+CONTROLS = WEB_PAGE.replace(b"<p/>", b"\x00\x1b[2")
+
+
 @pytest.mark.parametrize(
-    "reply", [WEB_PAGE, b"\x00\xff garbage \r\n\r\n" * 20, b""], ids=["web page", "garbage", "nothing"]
+    "reply",
+    [WEB_PAGE, NESTED, CONTROLS, b"\x00\xff garbage \r\n\r\n" * 20, b""],
+    ids=["web page", "nested JSON", "control characters", "garbage", "nothing"],
 )
 def test_a_remote_that_is_no_triton_is_no_target(run, reply: bytes) -> None:
     with answering(reply) as url:
         ended = run(write(GOOD), "--url", url, "--out", "run")
     assert ended.exit_code == 4, ended
     assert url.removeprefix("http://") in ended.text, ended
+    assert not {"\0", "\x1b"} & set(ended.text)
     assert not Path("run").exists()
 
 

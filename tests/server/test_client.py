@@ -49,6 +49,16 @@ def test_the_server_tells_of_itself(shared_server: LocalServer) -> None:
     assert document(client.server_metadata(10))["version"] == shared_server.target.describe()["triton_version"]
 
 
+def test_a_name_is_asked_for_as_it_is_written(shared_server: LocalServer) -> None:
+    """Triton decodes no %20: a letter that were sent as one would lead to another model, or to none."""
+    client, name = shared_server.client, "modèle+v2@a#1%20"
+    write_python_model(shared_server.launch.repository, name, "no Python")
+    reply = answer(client.load(name, 30))
+    assert f"load failed for model '{name}'" in (error_text(reply) or ""), "a refusal of the model, not of its name"
+    assert entry(shared_server, name) is not None
+    assert answer(client.unload(name, 10)).status == 200
+
+
 def test_live_over_grpc(shared_server: LocalServer) -> None:
     pytest.importorskip("grpc")
     reply = shared_server.client.live_grpc(10)

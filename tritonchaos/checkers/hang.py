@@ -24,6 +24,7 @@ from tritonchaos.steps_seen import steps_at
 from tritonchaos.verdict import Assessment, Finding, Status, merge_findings
 
 _LOG_LINES: Final = 10
+_NO_INDEX: Final = "an index that does not answer"  # in place of the state that a model is stuck in; see `unload`
 _NAME: Final = "hang"
 
 
@@ -105,6 +106,8 @@ class Calls:
 
 def _findings(history: History, calls: Calls) -> Iterator[Finding]:
     for before, title, step in calls.hung:
+        if _died_behind_its_answer(step, history):
+            continue
         evidence = _evidence(history, step.position)
         if before:
             evidence = (f"{before} calls hung before: they may hold the threads that this one waits for", *evidence)
@@ -120,6 +123,13 @@ def _findings(history: History, calls: Calls) -> Iterator[Finding]:
         )
     if calls.silent and not any(True for _ in history.of(ServerExited)):
         yield from (_silence(probe, history) for probe in calls.silent)
+
+
+def _died_behind_its_answer(step: StepFinished, history: History) -> bool:
+    """A server that crashed right behind its answer has no index any more: `server_alive` tells that; no hang."""
+    if step.observed.get("stuck") != _NO_INDEX:
+        return False
+    return any(exited.position == step.position for exited in history.of(ServerExited))
 
 
 def _title(step: StepFinished) -> str | None:

@@ -79,7 +79,9 @@ def main() -> None:
     try:
         app()
     except TritonChaosError as error:
-        _say(f"tritonchaos: {error}")
+        from tritonchaos.summary import printable  # a server's words may be in it
+
+        _say(f"tritonchaos: {printable(str(error))}")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         _say("tritonchaos: interrupted")

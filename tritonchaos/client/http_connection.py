@@ -195,7 +195,7 @@ class HttpConnection:
         if "content-length" not in given and (body_bytes or method not in {"GET", "HEAD"}):
             lines.append(f"Content-Length: {body_bytes}")
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
 
 
 def _connect_to_relay(path: str, deadline: _Deadline) -> socket.socket:

@@ -47,6 +47,6 @@ def server_metadata(reply: Reply) -> Mapping[str, JsonValue]:
     """What a server says of itself; {} where it does not."""
     try:
         told = json.loads(reply.body) if isinstance(reply, Answer) else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}

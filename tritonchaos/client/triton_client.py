@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ HELD_STATES: Final = frozenset({"READY", "LOADING", "UNLOADING"})
 _FIRST_PAUSE_S: Final = 0.0005
 _LONGEST_PAUSE_S: Final = 0.01
 HOW_TO_GET_GRPC: Final = "pip install 'tritonchaos[grpc]'"
+_ENDS_A_PATH: Final = re.compile(r"[\x00-\x20\x7f/?]")
 _INFERENCE_HEADER_LENGTH: Final = "inference-header-content-length"
 
 
@@ -202,7 +204,7 @@ class TritonClient:
 
     def _repository(self, model: str, verb: str, parameters: Mapping[str, object], deadline_s: float) -> Reply:
         body = json.dumps({"parameters": parameters}).encode() if parameters else b""
-        path = f"/v2/repository/models/{quote(model, safe='')}/{verb}"
+        path = f"/v2/repository/models/{_in_path(model)}/{verb}"
         return self._exchange("POST", path, deadline_s, {"Content-Type": "application/json"}, body).reply
 
     def _exchange(
@@ -257,7 +259,7 @@ def parse_index(reply: Reply) -> tuple[ModelState, ...] | None:
             )
             for entry in entries
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):  # the last: nested without an end
         return None
 
 
@@ -309,14 +311,25 @@ def _silence(reply: Reply) -> NoAnswer:
 
 def _connection(url: str) -> tuple[str, HttpConnection]:
     """Prefix of all paths, and the connection to a base URL."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 80
+    except ValueError as error:  # a port beyond 65535, a bracket that does not close
+        raise UsageError(f"found server URL {url!r}, expected http://HOST:PORT ({error})") from None
+    if parts.username is not None:
+        raise UsageError("found a user in the server URL, expected http://HOST:PORT: nobody is logged in as")
     if parts.scheme == "http+unix" and not parts.netloc and parts.path:
         return "", HttpConnection("localhost", 80, unix_path=unquote(parts.path))
     if parts.scheme != "http" or not parts.hostname:
         raise UsageError(f"found server URL {url!r}, expected http://HOST:PORT")
-    return parts.path.rstrip("/"), HttpConnection(parts.hostname, parts.port or 80)
+    return parts.path.rstrip("/"), HttpConnection(parts.hostname, port)
 
 
 def _model_path(model: str, version: str) -> str:
-    path = f"/v2/models/{quote(model, safe='')}"
-    return f"{path}/versions/{quote(version, safe='')}" if version else path
+    path = f"/v2/models/{_in_path(model)}"
+    return f"{path}/versions/{_in_path(version)}" if version else path
+
+
+def _in_path(name: str) -> str:
+    """A name as part of a path, as it is but for what would end it: Triton (seen on 2.51) decodes no %20."""
+    return _ENDS_A_PATH.sub(lambda found: quote(found[0], safe=""), name)

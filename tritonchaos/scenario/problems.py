@@ -106,7 +106,7 @@ def shown(value: JsonValue) -> str:
         return "a mapping with " + shortened(", ".join(map(str, value))) if value else "an empty mapping"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}" if value else "an empty list"
-    return f"{shortened(value)!r}" if isinstance(value, str) else shortened(str(value))
+    return f"'{shortened(value)}'" if isinstance(value, str) else shortened(str(value))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -11,8 +11,7 @@ from tritonchaos.plugins import ServerSettings
 from tritonchaos.scenario.expect_fields import PositiveSeconds
 from tritonchaos.scenario.record import Record
 from tritonchaos.scenario.values import (
-    FlagName,
-    FlagValue,
+    Flags,
     LimitName,
     LimitValue,
     ModelControlMode,
@@ -37,7 +36,7 @@ class ServerOptions(Record):
     """
 
     mode: ModelControlMode = "explicit"
-    flags: Mapping[FlagName, FlagValue] = Field(default_factory=dict)
+    flags: Flags = Field(default_factory=dict)
     env: Mapping[VariableName, VariableValue] = Field(default_factory=dict)
     ulimits: Mapping[LimitName, LimitValue] = Field(default_factory=dict)
     fresh: Fresh = "run"
@@ -67,7 +66,7 @@ class PhaseServer(Record):
     """
 
     mode: ModelControlMode | None = None
-    flags: Mapping[FlagName, FlagValue] = Field(default_factory=dict)
+    flags: Flags = Field(default_factory=dict)
     env: Mapping[VariableName, VariableValue] = Field(default_factory=dict)
     ulimits: Mapping[LimitName, LimitValue] = Field(default_factory=dict)
     fresh: Fresh | None = None

@@ -14,18 +14,23 @@ from tritonchaos.verdict import KINDS
 
 UNLIMITED: Final = -1
 
+_SET_BY_US: Final = {
+    "model-repository": "a run has a model repository of its own, made from `models` or --model-repository",
+    "model-control-mode": "`mode` of `server` sets it",
+    "id": "by it a run knows its server",
+    "log-file": "what the server says goes into server.log of the run directory, which checks read",
+}
 _MODEL_NAME_LENGTH: Final = 200
 _NAME_LENGTH: Final = 100
 
 
 def _model_name(name: str) -> str:
     """A model name is a folder below the model repository and can never lead out of it."""
-    wrong = "/" in name or "\\" in name or ".." in name or name.startswith(".") or name != name.strip()
+    # Space and ? end a path in HTTP, and Triton (seen on 2.51) decodes no %20: such a model cannot be asked for.
+    wrong = any(part in name for part in ("/", "\\", "..", " ", "?")) or name.startswith(".")
     if wrong or not name or not name.isprintable() or len(name.encode()) > _MODEL_NAME_LENGTH:
-        expected = (
-            f"a model name: at most {_MODEL_NAME_LENGTH} bytes, no / \\ .. or control characters, no dot in front"
-        )
-        raise ValueError(f"found {shown(name)}, expected {expected}")
+        unlike = "no / \\ .. ? space or control character, no dot in front"
+        raise ValueError(f"found {shown(name)}, expected a model name: at most {_MODEL_NAME_LENGTH} bytes, {unlike}")
     return name
 
 
@@ -59,6 +64,25 @@ def _flag_value(value: JsonValue) -> JsonValue:
     return value
 
 
+def _flags(flags: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Flags that go together with how the server is asked, watched and stopped."""
+    for name, value in flags.items():
+        if name in _SET_BY_US:
+            raise ValueError(f"found the flag {name}, expected others: {_SET_BY_US[name]}")
+        if name.endswith("-port") and not _is_whole(value, 1, 65535):
+            raise ValueError(f"found {name}: {shown(value)}, expected a TCP port from 1 to 65535")
+        if name == "exit-timeout-secs" and not _is_whole(value, 0, 10**6):
+            raise ValueError(f"found {name}: {shown(value)}, expected a whole number of seconds")
+        if name == "allow-http" and str(value).lower() in ("false", "0"):
+            raise ValueError(f"found {name}: {shown(value)}, expected true: the server is asked over HTTP")
+    return flags
+
+
+def _is_whole(value: JsonValue, least: int, most: int) -> bool:
+    text = str(value)
+    return text.isascii() and text.isdigit() and least <= int(text) <= most
+
+
 def _variable_name(name: str) -> str:
     if not name or "=" in name or "\0" in name:
         raise ValueError(f"found {shown(name)}, expected the name of an environment variable")
@@ -70,8 +94,10 @@ def _variable_value(value: JsonValue) -> str | None:
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not isinstance(value, str) or "\0" in value:
+    if not isinstance(value, str):
         raise ValueError(f"found {shown(value)}, expected text: put it in quotes")
+    if "\0" in value:
+        raise ValueError(f"found {shown(value)}, expected text without a NUL, which no environment variable can hold")
     return value
 
 
@@ -134,6 +160,7 @@ FlagName = Annotated[StrictStr, AfterValidator(_flag_name)]
 FlagValue = Annotated[
     Any, PlainValidator(_flag_value), WithJsonSchema({"type": ["string", "integer", "number", "boolean"]})
 ]
+Flags = Annotated[dict[FlagName, FlagValue], AfterValidator(_flags)]
 VariableName = Annotated[StrictStr, AfterValidator(_variable_name)]
 VariableValue = Annotated[
     str | None, BeforeValidator(_variable_value), WithJsonSchema({"type": ["string", "integer", "null"]})

@@ -110,6 +110,6 @@ def _shown_statistics(reply: Reply) -> str:
     try:
         models = json.loads(reply.body)["model_stats"]
         shown = [f"{m['name']} {m['inference_count']} inferences, {m['execution_count']} executions" for m in models]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "not what the statistics extension says"
     return "; ".join(shown) or "no model"

@@ -211,7 +211,7 @@ class LocalTarget:
     def _wait_until_live(
         self, process: ServerProcess, flags: Mapping[str, str], startup_deadline_s: float
     ) -> RunningServer:
-        url = f"http://{flags['http-address']}:{flags['http-port']}"
+        url = f"http://{_host(flags['http-address'])}:{flags['http-port']}"
 
         def look() -> None:
             if process.exit_code() is None:
@@ -226,7 +226,9 @@ class LocalTarget:
             raise self._not_live(process, f"was not live after {startup_deadline_s:g} s")
         self._answered_version = version
         has_grpc = flags.get("allow-grpc", "true") != "false"
-        return RunningServer(url, f"{flags['grpc-address']}:{flags['grpc-port']}" if has_grpc else None, process.pid)
+        return RunningServer(
+            url, f"{_host(flags['grpc-address'])}:{flags['grpc-port']}" if has_grpc else None, process.pid
+        )
 
     def _not_live(self, process: ServerProcess, what: str) -> TargetNotLive:
         exit_code = process.exit_code()
@@ -250,6 +252,11 @@ def _gpu_uuids() -> tuple[str, ...]:
         return ()
     finally:
         nvml.close()
+
+
+def _host(address: str) -> str:
+    """An address as URLs have it: those of IPv6 in brackets."""
+    return f"[{address}]" if ":" in address else address
 
 
 def _flags(launch: LaunchSpec, backend_folder: Path) -> dict[str, str]:

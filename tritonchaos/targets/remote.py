@@ -204,7 +204,7 @@ class RemoteTarget:
             told = json.loads(reply.body) if isinstance(reply, Answer) else {}
             if "model_repository" in told["extensions"]:
                 return str(told["version"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             pass
         raise self._unavailable(
             f"is no Triton with a repository API (GET /v2: {_shown(reply)})", "give the HTTP port of a tritonserver"

@@ -218,7 +218,7 @@ def _read_json(file: Path, datatypes: Mapping[str, str]) -> dict[str, NDArray[An
             ).reshape(entry["shape"])
             for entry in entries
         }
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ScenarioError(
             f"{file}: found what cannot be read as inputs ({type(error).__name__}: {error}), "
             'expected {"inputs": [{"name", "shape", "data"}]} as in the inference protocol'

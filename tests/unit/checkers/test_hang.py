@@ -72,6 +72,17 @@ def test_a_server_that_answers_nothing_any_more_hangs_unless_it_died():
     assert only(make_step(), probe, ServerExited(9, None, -11)).status is Status.PASS
 
 
+def test_a_server_that_crashed_behind_its_answer_to_an_unload_did_not_hang():
+    at = make_position(cycle=3)
+    silent = make_step("unload", observed={"stuck": "an index that does not answer"}, position=at)
+    assert only(silent, ServerExited(9, at, -11)).status is Status.PASS
+    assert only(silent, ServerExited(9, make_position(cycle=4), -11)).status is Status.FAIL
+    still_there = make_step("unload", observed={"stuck": "UNLOADING"}, position=at)
+    assert only(still_there, ServerExited(9, at, -11)).status is Status.FAIL
+    before = make_step(reply=no_answer(), position=at)
+    assert len(only(before, silent, ServerExited(9, at, -11)).findings) == 1
+
+
 def test_a_server_that_was_asked_nothing_is_unknown():
     assert only(replace(make_step("wait", None), reply=None)).status is Status.UNKNOWN
 

@@ -306,7 +306,7 @@ def test_what_is_sent(serve: Serve) -> None:
     client.statistics("m", 5, version="3")
     lines = [request.split(b"\r\n", 1)[0].decode() for request in seen]
     assert lines == [
-        "POST /v2/repository/models/a%2Fb%20%C3%BC/load HTTP/1.1",
+        "POST /v2/repository/models/a%2Fb%20ü/load HTTP/1.1",
         "POST /v2/repository/models/m/unload HTTP/1.1",
         "POST /v2/repository/models/m/load HTTP/1.1",
         "GET /v2/models/m/versions/3/stats HTTP/1.1",
@@ -318,7 +318,18 @@ def test_what_is_sent(serve: Serve) -> None:
     assert f"Host: 127.0.0.1:{server.port}".encode() in seen[0]
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "https://host:8000", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8000",
+        "https://host:8000",
+        "http://",
+        "http://host:99999",
+        "http://host:x",
+        "http://[::1",
+        "http://a:b@host:1",
+    ],
+)
 def test_a_url_that_is_not_http_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="expected http://HOST:PORT"):
         TritonClient(url)

@@ -405,6 +405,11 @@ REFUSED = {
     ),
     "unknown finding": (top("known: [{finding: hng, about: x}]"), "known[0].finding: found 'hng'", "hang"),
     "bad version range": (top("known: [{server: '2.6', finding: hang, about: x}]"), "found '2.6'", "<2.60"),
+    "a flag of ours": (top("server: {flags: {model-control-mode: poll}}"), "flag model-control-mode", "`mode`"),
+    "no port": (top("server: {flags: {http-port: 99999}}"), "http-port: 99999", "from 1 to 65535"),
+    "no number of seconds": (top("server: {flags: {exit-timeout-secs: soon}}"), "'soon'", "whole number of seconds"),
+    "no HTTP": (top("server: {flags: {allow-http: false}}"), "allow-http: false", "over HTTP"),
+    "no text for a variable": (top('server: {env: {X: "a\\0b"}}'), "'a\\x00b'", "without a NUL"),
     "flag with dashes": (top("server: {flags: {--x: 1}}"), "found '--x'", "without dashes"),
     "truth value in the environment": (top("server: {env: {A: true}}"), "server.env.A: found true", "quotes"),
     "every outside each": (steps("load: {model: m, every: 2}"), "load.every: found every outside `each`"),
@@ -490,7 +495,9 @@ def test_refused_with_place_found_and_expected(case: str):
         assert ": found " in rest and ", expected " in rest
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "a\\\\b", "..", ".hidden", "", "a\\0b", " a", "x" * 201, "a..b"])
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", "a\\\\b", "..", ".hidden", "", "a\\0b", " a", "x" * 201, "a..b", "a b", "a?b"]
+)
 def test_a_model_name_can_never_leave_the_repository(name: str):
     assert "expected a model name" in refusal(f'scenario: s\nmodels: {{"{name}": {{template: t}}}}\n{ONE_PHASE}')
 
