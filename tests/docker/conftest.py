@@ -8,6 +8,9 @@ from typing import Final
 
 import pytest
 
+from tritonchaos.errors import TargetUnavailable
+from tritonchaos.local_server.installation import find_installation
+
 CPU_IMAGE: Final = "tritonchaos/tritonserver-cpu:2.51"
 _ENGINE: Final = "TRITONCHAOS_TEST_ENGINE"
 _WHY_NOT: Final = "TRITONCHAOS_TEST_NO_ENGINE"
@@ -34,3 +37,12 @@ def engine(engine_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def cpu_image(engine: str) -> str:
     """Tag of the CPU-only tritonserver image in the engine of the tests."""
     return CPU_IMAGE
+
+
+@pytest.fixture
+def server_here() -> None:
+    """Skip a test that compares with the target `local` where that has no tritonserver."""
+    try:
+        find_installation(None)
+    except TargetUnavailable as error:
+        pytest.skip(error.message)

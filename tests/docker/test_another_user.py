@@ -51,7 +51,8 @@ def as_user(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess
     user = ["setpriv", f"--reuid={UID}", f"--regid={UID}", f"--groups={group}"]
     # Only so that a Python below root's home can be read.
     user += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-    own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), "TRITONCHAOS_CACHE": str(folder / "cache")}
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    own = {"HOME": str(folder), "PYTHONPATH": path, "TRITONCHAOS_CACHE": str(folder / "cache")}
     return subprocess.run(
         [*user, sys.executable, "-m", "tritonchaos", *arguments],
         cwd=folder,

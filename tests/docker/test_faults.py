@@ -16,7 +16,7 @@ from tritonchaos.client import TritonClient
 from tritonchaos.containers.spec import Mount
 from tritonchaos.containers.stacks import take_stacks_beside
 from tritonchaos.errors import TargetError
-from tritonchaos.local_server.stacks import ARGUMENTS
+from tritonchaos.local_server.stacks import ARGUMENTS, find_debugger
 from tritonchaos.observations import Answer, NoAnswer
 from tritonchaos.plugins import LaunchSpec, RunningServer
 from tritonchaos.targets.docker import DockerTarget
@@ -143,7 +143,7 @@ def test_a_scenario_with_each_fault_passes(tmp_path: Path, engine: str, cpu_imag
         assert called.results["target"]["container_reached"] == "over a relay beside the container"  # which can be cut
 
 
-def test_a_target_without_a_container_is_refused_before_it_starts(tmp_path: Path) -> None:
+def test_a_target_without_a_container_is_refused_before_it_starts(tmp_path: Path, server_here: None) -> None:
     text = STEPS.format(image="a").replace('{docker: {image: "a", network: none, shm_size: 64MiB}}', "local")
     called = run_scenario(text, tmp_path)
     assert called.exit_code == 4, called.shown()
@@ -151,6 +151,7 @@ def test_a_target_without_a_container_is_refused_before_it_starts(tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.skipif(find_debugger() is None, reason="neither gdb nor eu-stack is on this machine")
 def test_stacks_are_taken_from_outside(served: Served) -> None:
     stacks = served.target.stacks()
     assert list(stacks) == [served.running.pid]

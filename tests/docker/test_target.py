@@ -28,7 +28,7 @@ def judged(called: Called) -> list[tuple[str, str | None, str]]:
 
 
 def test_failed_load_compiled_in_the_image_gives_the_verdict_of_the_local_target(
-    tmp_path: Path, cpu_image: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cpu_image: str, server_here: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
@@ -81,7 +81,11 @@ check: [leftovers, server_alive, expectations]
     [
         (["--image", "tritonchaos/absent:1", "--pull", "never"], "tritonchaos/absent:1 is not on this machine"),
         (["--image", "{cpu_image}@sha256:" + "0" * 64], "the pin does not match: {cpu_image} is pinned to sha256:000"),
-        (["--image", "{cpu_image}", "--set", "target.gpu_access=toolkit"], "a GPU is asked for, but there is none"),
+        pytest.param(
+            ["--image", "{cpu_image}", "--set", "target.gpu_access=toolkit"],
+            "a GPU is asked for, but there is none",
+            marks=pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU"),
+        ),
         (["--image", "tritonchaos/debian:bookworm", "--set", "target.gpus=[]"], "has no tritonserver that runs"),
         (["--target", "docker", "--set", "target.docker.engine=unix:///no/socket"], "there is no /no/socket"),
     ],

@@ -37,9 +37,10 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
     key = found["key"]
     shown = ", ".join(f"{name} {key[name]}" for name in _SHOWN if name in key)
     used = len([run for run in found["runs"] if not run["not_used"]])
+    runs = "run" if used == 1 else "runs"
     yield ""
     yield (
-        f"{found['date']}, tritonchaos {found['tritonchaos_version']}, {shown}; {used} runs in "
+        f"{found['date']}, tritonchaos {found['tritonchaos_version']}, {shown}; {used} {runs} in "
         f"{format_seconds(found['spent_s'])} (budget {format_seconds(found['budget_s'])}, seed {found['seed']})"
         f"{'; interrupted' if found['interrupted'] else ''}."
     )

@@ -32,10 +32,7 @@ def growth_rows(scenario: str, base: Sequence[ComparedRun], candidate: Sequence[
 
 def _row(scenario: str, metric: str, base: Growth, candidate: Growth) -> Row:
     outcome = _outcome(base, candidate)
-    difference, interval = None, None
-    if base.estimate is not None and candidate.estimate is not None:
-        difference = candidate.estimate - base.estimate
-        interval = (candidate.low - base.high, candidate.high - base.low)
+    difference, interval = _difference(base, candidate)
     return Row(
         scenario,
         Kind.GROWTH,
@@ -47,6 +44,20 @@ def _row(scenario: str, metric: str, base: Growth, candidate: Growth) -> Row:
         interval,
         decides=outcome is not Outcome.CANNOT_TELL,
     )
+
+
+def _difference(base: Growth, candidate: Growth) -> tuple[float | None, tuple[float, float] | None]:
+    """The difference with its interval where a side grows; one that is STABLE grows by 0, or up to its limit."""
+    if (base.is_stable and candidate.is_stable) or not all(_is_known(side) for side in (base, candidate)):
+        return None, None
+    low = 0.0 if base.estimate is None else base.low
+    candidate_low = 0.0 if candidate.estimate is None else candidate.low
+    difference = (candidate.estimate or 0.0) - (base.estimate or 0.0)
+    return difference, (candidate_low - base.high, candidate.high - low)
+
+
+def _is_known(growth: Growth) -> bool:
+    return growth.estimate is not None or growth.is_stable
 
 
 def _outcome(base: Growth, candidate: Growth) -> Outcome:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -60,6 +61,7 @@ class Container:
         self._log_start = log_file.stat().st_size if log_file is not None and log_file.exists() else 0
         self._apis: list[Any] = []
         self._threads: list[threading.Thread] = []
+        self.saw_memory_kill: Callable[[], bool] = lambda: False
         self._ended: Ended | None = None
         self._lost: BaseException | None = None
         self._has_ended = threading.Event()
@@ -162,7 +164,9 @@ class Container:
         api = self._another_api()
         try:
             api.wait(self.id)
-            self._ended = _ended(api.inspect_container(self.id)["State"])
+            ended = _ended(api.inspect_container(self.id)["State"])
+            is_missed = ended.exit_code == -signal.SIGKILL and not ended.was_oom_killed
+            self._ended = replace(ended, was_oom_killed=True) if is_missed and self.saw_memory_kill() else ended
         except Exception as error:  # told to whoever asks how it is
             self._lost = self._lost or error
         finally:

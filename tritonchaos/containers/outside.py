@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from tritonchaos.containers.cgroups import PidsLimit, find_cgroups
+from tritonchaos.containers.cgroups import MemoryKills, PidsLimit, find_cgroups
 from tritonchaos.processes import Process, ProcessStat, descendants, end, is_running, read_stat
 
 SERVER: Final = "tritonserver"
@@ -38,6 +38,7 @@ class Outside:
         self._server: ProcessStat | None = None
         self.cgroups: Mapping[str, Path] = {} if self._first is None else find_cgroups(pid)
         self.pids_limit = PidsLimit(self.cgroups)
+        self.memory_kills = MemoryKills(self.cgroups, container_id)
         for name in self._names:
             self.folder(name)
 
@@ -114,6 +115,7 @@ class Outside:
     def close(self) -> None:
         """Let the folders go; harmless when repeated."""
         self.pids_limit.close()
+        self.memory_kills.close()
         while self._folders:
             os.close(self._folders.popitem()[1])
 

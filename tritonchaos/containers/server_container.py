@@ -43,6 +43,7 @@ class ServerContainer:
             self.container.start()
             pid = self.container.inspect()["State"]["Pid"]
             self.outside = Outside(pid, self.container.id, temp, [mount.target for mount in spec.mounts])
+            self.container.saw_memory_kill = self.outside.memory_kills.is_new
         except BaseException:
             self.take_down()
             raise

@@ -131,7 +131,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, Any]:
 
 
 def _capability(name: str) -> str:
-    """As the docker command writes it."""
+    """The full name: some versions of the docker command make it of the short one, others pass on what they get."""
     return name if name.upper() == ALL or name.upper().startswith("CAP_") else f"CAP_{name.upper()}"
 
 
@@ -185,7 +185,7 @@ def _safety_options(spec: ContainerSpec) -> Iterator[str]:
     if spec.is_read_only:
         yield "--read-only"
     yield from (f"--cap-drop={name}" for name in spec.drop)
-    yield from (f"--cap-add={name}" for name in spec.add)
+    yield from (f"--cap-add={_capability(name)}" for name in spec.add)
     yield from (f"--security-opt={option}" for option in spec.security)
     if spec.pid_mode:
         yield f"--pid={spec.pid_mode}"

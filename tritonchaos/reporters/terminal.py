@@ -98,7 +98,8 @@ def _findings(findings: Sequence[Finding]) -> Iterator[RenderableType]:
         shown, more = finding.evidence[:_EVIDENCE_LINES], len(finding.evidence) - _EVIDENCE_LINES
         yield from (Padding(_shown(f"| {line}", "dim"), (0, 0, 0, 4)) for line in shown)
         if more > 0:
-            yield Padding(Text(f"| ... {more} more lines in report.md", style="dim"), (0, 0, 0, 4))
+            lines = "line" if more == 1 else "lines"
+            yield Padding(Text(f"| ... {more} more {lines} in report.md", style="dim"), (0, 0, 0, 4))
 
 
 def _finding_title(finding: Finding) -> Text:

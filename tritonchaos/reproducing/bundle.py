@@ -188,6 +188,7 @@ def _readme(recorded: Recorded, recipe: Mapping[str, Any], models: ModelFiles) -
     lines += ["python3 repro.py --server /path/to/tritonserver    # without Docker", "python3 repro.py --clean-twin"]
     lines += ["```", "", "Exit code 1: reproduced, 0: not reproduced, 3: cannot tell.", ""]
     lines += ["- `repro.py`: one program, Python's standard library only", "- `models/`: the models in each state"]
+    lines += ["- `repro.sh`: the same calls with curl; it judges nothing"] if shell_script(recipe) is not None else []
     lines += ["- `ISSUE.md`: the report, ready to paste", "- `tables.json`: what was expected and observed"]
     lines += ["- `server.log`, `scenario.yaml`, `results.json`, `versions.json`: of the recorded run"]
     lines += ["- `REDACTED.md`: what was taken out", f"- `{MANIFEST}`: every file with its sha256"]

@@ -83,6 +83,9 @@ def test_a_new_leak_is_told_as_finding_and_as_growth() -> None:
         f"growth of {HOST} per cycle": "worse",
     }
     assert comparison.headline.startswith("WORSE: candidate against base: 1 new, 1 worse")
+    [row] = [row for row in comparison.rows if row.kind is Kind.GROWTH]
+    assert row.difference == pytest.approx(MIB)
+    assert row.interval is not None and 0 < row.interval[0] < MIB < row.interval[1]
 
 
 def test_a_leak_of_another_size_is_the_same_finding_with_a_difference() -> None:
