@@ -70,7 +70,12 @@ class ResultsJson:
 
     def render(self, run: FinishedRun, out: Path) -> list[Path]:
         path = out / "results.json"
-        with path.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(pieces(run.results))
-            file.write("\n")
+        beside = out / ".results.json.part"  # a program that reads it never meets half of it, also after a kill
+        try:
+            with beside.open("w", encoding="utf-8", errors="replace") as file:
+                file.writelines(pieces(run.results))
+                file.write("\n")
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
         return [path]
