@@ -10,6 +10,8 @@ from typing import Any
 from tritonchaos.reproducing.program.gpu import MIB
 
 INTERVAL_S = 0.01
+# Prefixes that programs like this one, and tritonchaos, give to their servers.
+SHM_OF_TESTERS = ("/dev/shm/repro_", "/dev/shm/tc_")
 GOVERNS = (
     "nvml_",
     "host_private",
@@ -50,8 +52,8 @@ class Readings:
 
     def other_shared_memory(self) -> list[str]:
         """Regions of this user that appeared since the start under other names; another program's may be among them."""
-        others = set(shared_memory("")) - self.shm_before - set(shared_memory(self.shm_prefix))
-        return [path for path in others if owner_of(path) == os.geteuid()]
+        others = (path for path in shared_memory("") if path not in self.shm_before)
+        return [path for path in others if not path.startswith(SHM_OF_TESTERS) and owner_of(path) == os.geteuid()]
 
     def host_memory(self) -> dict[str, int]:
         """Private bytes are what only this process has written: Private_Dirty of smaps_rollup."""
