@@ -69,6 +69,8 @@ class GrowthWatch:
         self._amplified = frozenset(amplified)
         self.loads: list[LoadsPerCycle] = []
         self._others: dict[str, _Others] = {}
+        # Names of metrics that were read together -> those of them that are of all processes on a GPU.
+        self._totals_in: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._totals: dict[str, tuple[int, int, int]] = {}  # start of the server, first and last treatment reading
         self.series: dict[str, JudgedSeries] = {}
         self.left_out: dict[Arm, LeftOut] = {}
@@ -89,29 +91,35 @@ class GrowthWatch:
             self.left_out.setdefault(reading.arm, LeftOut(reading)).count += 1
         if self.first_treatment is None and reading.is_judged and reading.arm is Arm.TREATMENT:
             self.first_treatment = reading
-        for metric in self._judged_metrics(reading):
-            self.series.setdefault(metric, JudgedSeries(metric, amplified=bool(self._amplified)))
-        self._see_others(reading)
+        names = tuple(reading.values)
+        if names not in self._totals_in:
+            self._begin(names)
+        if reading.is_judged:
+            self._see_others(reading, self._totals_in[names])
         if reading.phase in self._amplified:
             self._count_loads(reading)
         elif self._amplified:
             reading = replace(reading, loads=1)  # `every` may vary them, which means nothing here
         for series in self.series.values():
-            series.see(reading)
+            series.take(reading)
 
     @property
     def unit(self) -> str:
         """What rates are stated per: "load" where cycles repeated their loads, else "cycle"."""
         return "load" if self.loads_in_words() else "cycle"
 
-    def _see_others(self, reading: CycleReading) -> None:
-        if not reading.is_judged:
-            return
-        for metric, value in reading.values.items():
-            name = metric.partition("@")[0]
-            if name == OTHERS_USED:
+    def _begin(self, names: tuple[str, ...]) -> None:
+        """Begin the series of metrics that were not read together before."""
+        for metric in self._judged_metrics(names):
+            self.series.setdefault(metric, JudgedSeries(metric, amplified=bool(self._amplified)))
+        self._totals_in[names] = tuple(m for m in names if m.partition("@")[0] in (OTHERS_USED, _TOTAL))
+
+    def _see_others(self, reading: CycleReading, metrics: Sequence[str]) -> None:
+        for metric in metrics:
+            value = reading.values[metric]
+            if metric.partition("@")[0] == OTHERS_USED:
                 self._others.setdefault(metric, _Others()).see(value, reading.start_number)
-            elif name == _TOTAL and reading.arm is Arm.TREATMENT:
+            elif reading.arm is Arm.TREATMENT:
                 start, first, _ = self._totals.get(metric, (0, 0, 0))
                 same = start == reading.start_number
                 self._totals[metric] = (reading.start_number, first if same else value, value)
@@ -173,10 +181,10 @@ class GrowthWatch:
             self.series[m].latest.verdict is Growth.STABLE and not self.noise_bytes(m) for m in deciding
         )
 
-    def _judged_metrics(self, reading: CycleReading) -> list[str]:
+    def _judged_metrics(self, names: Sequence[str]) -> list[str]:
         wanted = self._asked or _JUDGED
-        found = [metric for metric in reading.values if metric in wanted or metric.partition("@")[0] in wanted]
+        found = [metric for metric in names if metric in wanted or metric.partition("@")[0] in wanted]
         other, usual = _INSTEAD
-        if not self._asked and usual not in reading.values and usual not in self.series and other in reading.values:
+        if not self._asked and usual not in names and usual not in self.series and other in names:
             found.append(other)
         return found

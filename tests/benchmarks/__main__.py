@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks import measuring, scenarios
-from tests.benchmarks.table import Row, markdown
+from tests.benchmarks.table import Row, page, section
 from tritonchaos import __version__
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 _MIB = 1024**2
+_HERE = "this machine"
 _REMARKS = (
     "A bare loop is a process of its own: raw sockets, one kept connection, no checks beyond the status. It runs on "
     "the same server in the same run, in rounds that alternate with those of tritonchaos; the two medians of a round "
@@ -30,6 +31,11 @@ _REMARKS = (
     "kernel makes from every page of the server, are in it too and shown by themselves.",
     "The model is `identity`, variant `planted` (in the server's process, no GPU); for the sampling thread variant "
     "`python`, so that there is a stub. All usual checks are on.",
+    "Docker: the same server build on this machine and in containers, in turns, each with a bare loop of its own "
+    "over the way that tritonchaos takes. What that takes longer in a container is the container's own; the rest of "
+    "what a cycle takes longer there is what tritonchaos adds.",
+    "The load average is that of the last 15 minutes, at the end; where it is well above 1, other work shared the "
+    "machine.",
     "Memory and processor time are those of the real `tritonchaos run`, read by a step that a plug-in adds. Processor "
     "time hardly depends on what else the machine does; the other times do.",
 )
@@ -40,12 +46,21 @@ class _Bench:
         self._folder = folder
         self._arguments = arguments
         self.rows: list[Row] = []
-        self.remarks = list(_REMARKS)
+        self.sections: dict[str, str] = {}
         self.versions = ""
         self.crashed = 0
 
     def say(self, text: str) -> None:
         print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+    def measure(self, part: str) -> None:
+        """Measure one part and write its section, if there is anything to write."""
+        self.rows, self.crashed = [], 0
+        getattr(self, part)()
+        if self.crashed:
+            self.rows.append(Row("runs thrown away because the server crashed in them", str(self.crashed)))
+        if self.rows:
+            self.sections[_PARTS[part]] = section(_PARTS[part], self.rows, self.versions, os.getloadavg()[2])
 
     def run(self, text: str) -> measuring.Finished:
         finished = measuring.run(text, self._folder, self.say)
@@ -163,33 +178,47 @@ class _Bench:
             return
         image = {"image": "tritonchaos/tritonserver-cpu:2.51", "pull": "never", "engine": engine}
         targets = {
-            "here": {"local": {}},
+            _HERE: {"local": {}},
             "publish": {"docker": {**image, "network": "publish"}},
             "none": {"docker": {**image, "network": "none"}},
         }
         rounds, count = self._arguments.rounds, self._arguments.cycles_per_round
         self.say(f"docker: {rounds} rounds of {count} cycles on each of {', '.join(targets)}")
-        took: dict[str, list[float]] = {name: [] for name in targets}
+        took: dict[str, list[measuring.CycleCost]] = {name: [] for name in targets}
         for _ in range(rounds):
             for name, target in targets.items():
-                history = self.run(scenarios.cycles_on(target, count)).history
-                took[name].append(statistics.median(measuring.cycle_times_ns(history, "ours")) / 1e6)
-        self.rows.append(Row(f"a cycle on the local target ({rounds} rounds of {count})", _span(took["here"], "ms")))
-        for name in ("publish", "none"):
-            added = [there - here for there, here in zip(took[name], took["here"], strict=True)]
-            what = f"the same through Docker, `network: {name}`, beyond that"
-            self.rows.append(Row(what, _span(added, "ms"), "< 2 ms", statistics.median(added) < 2))
+                took[name] += measuring.cycle_costs(self.run(scenarios.cycles_on(target, count)).history)
+        here = took.pop(_HERE)
+        shown = f"{rounds} rounds of {count}"
+        self.rows += [
+            Row(f"bare load/unload cycle, local ({shown})", _span([cost.bare_ms for cost in here], "ms")),
+            Row(f"a cycle of tritonchaos on the local target ({shown})", _span([cost.ours_ms for cost in here], "ms")),
+        ]
+        for name, there in took.items():
+            self.rows += _through_docker(name, list(zip(here, there, strict=True)))
 
     def write(self) -> None:
-        load = os.getloadavg()[2]
-        self.remarks.append(
-            f"Load average of the last 15 minutes, at the end: {load:.1f}; where it is well above 1, other work "
-            f"shared the machine. Runs thrown away because the server crashed in them: {self.crashed}."
-        )
-        text = markdown(self.rows, self.versions, self.remarks)
+        text = page(list(_PARTS.values()), self.sections, _PAGE.read_text(encoding="utf-8"), _REMARKS)
         print(text)
         if self._arguments.write:
             _PAGE.write_text(text, encoding="utf-8")
+
+
+def _through_docker(network: str, rounds: Sequence[tuple[measuring.CycleCost, measuring.CycleCost]]) -> list[Row]:
+    """What a cycle takes longer through Docker, and whose that is.
+
+    Args:
+        rounds: (local, through Docker) of each round.
+    """
+    total = [there.ours_ms - here.ours_ms for here, there in rounds]
+    servers = [there.bare_ms - here.bare_ms for here, there in rounds]
+    ours = [all_of_it - of_server for all_of_it, of_server in zip(total, servers, strict=True)]
+    what = f"the same through Docker, `network: {network}`, beyond that"
+    return [
+        Row(what, _span(total, "ms"), "< 2 ms", statistics.median(total) < 2),
+        Row("- the container's own: a bare cycle there, beyond one on this machine", _span(servers, "ms")),
+        Row("- added by tritonchaos: the rest", _span(ours, "ms")),
+    ]
 
 
 def _span(values: Sequence[float], unit: str, digits: int = 2) -> str:
@@ -210,11 +239,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = _Bench(Path(folder), arguments)
         for part in arguments.only:
-            getattr(bench, part)()
+            bench.measure(part)
         bench.write()
 
 
-_PARTS = ("cycle", "sampling", "start", "inference", "many_cycles", "docker")
+# Method of `_Bench` -> title of its section.
+_PARTS = {
+    "cycle": "A cycle",
+    "sampling": "The sampling thread",
+    "start": "Start",
+    "inference": "Inference",
+    "many_cycles": "Many cycles",
+    "docker": "Docker",
+}
 
 if __name__ == "__main__":
     main()

@@ -18,9 +18,15 @@ _LOOK_AGAIN_S = 0.0002
 
 
 class Connection:
-    def __init__(self, host: str, port: int) -> None:
+    """One connection to a server.
+
+    Args:
+        relay: Unix socket of the relay of `network: none`, which makes the connection and hands it over; None: TCP.
+    """
+
+    def __init__(self, host: str, port: int, relay: str | None) -> None:
         self._host = f"{host}:{port}"
-        self._socket = socket.create_connection((host, port))
+        self._socket = socket.create_connection((host, port)) if relay is None else _handed_over(relay)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def call(self, method: str, path: str, body: bytes = b"", headers: str = "") -> bytes:
@@ -41,6 +47,15 @@ class Connection:
         if b" 200 " not in lines[0] + b" ":
             sys.exit(f"bare loop: {path} was answered with {lines[0]!r}")
         return answer
+
+
+def _handed_over(relay: str) -> socket.socket:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(relay)
+        _, handed_over, _, _ = socket.recv_fds(connection, 1, 1)
+    if not handed_over:
+        sys.exit("bare loop: the relay handed no connection over")
+    return socket.socket(fileno=handed_over[0])
 
 
 def cycle(server: Connection, model: str, wait_s: float) -> None:
@@ -81,7 +96,7 @@ def _infer_rate(server: Connection, job: dict[str, Any]) -> float:
 
 def main() -> None:
     job = json.loads(sys.argv[1])
-    server = Connection(job["host"], job["port"])
+    server = Connection(job["host"], job["port"], job["relay"])
     if job["do"] == "cycles":
         cycle(server, job["model"], job["wait_s"])
         print(json.dumps(_times_ns(lambda: cycle(server, job["model"], job["wait_s"]), job["count"])))

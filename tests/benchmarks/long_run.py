@@ -2,17 +2,25 @@
 
     python -m tests.benchmarks.long_run 1000000 FOLDER
 
-The run is made by the store's own writer, one host metric judged, and kept in FOLDER so that it can be measured again.
+The run is made by the store's own writer and kept in FOLDER, so that it can be measured again. Prints a table with the
+targets, which are those of a million cycles.
 """
 
 from __future__ import annotations
 
-import resource
+import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 
+from tests.benchmarks.table import Row, machine
 from tritonchaos.observations import (
     Answer,
     Arm,
@@ -48,6 +56,7 @@ CHECKS = (
 )
 _CONTROL_CYCLES = 1000
 _COMMIT_EVERY = 200
+_JUDGE_S, _REPORT_S, _MOST_BYTES = 60.0, 20.0, 500e6
 _LOAD = StepSpec("load", "ident", {"model": "ident"}, Expectation("fields", error="unexpected datatype"), 30.0)
 _GOOD_LOAD = StepSpec("load", "ident", {"model": "ident"}, Expectation(), 30.0)
 _UNLOAD = StepSpec("unload", "ident", {"model": "ident"}, Expectation(), 30.0)
@@ -108,6 +117,7 @@ def cycle_events(t_ns: int, cycle: int, phase: str, arm: Arm) -> list[Event]:
         Probe(unload, t_ns + 2_500_000, "ident", _GONE, 400, 400, None, None),
         SettleWindow(phase, arm, cycle, 1, times, window, frozenset(read)),
         CycleFinished(t_ns + 23_200_000, phase, cycle),
+        Reading(t_ns + 23_300_000, "before_next", unload, {metric: read[metric] for metric in METRICS[1:]}),
     ]  # fmt: skip
 
 
@@ -130,32 +140,75 @@ def make(folder: Path, cycles: int) -> None:
         store.finish(interrupted=False)
 
 
-def measure(name: str, *arguments: str) -> None:
-    began, used_s = time.monotonic(), _processor_s()
-    done = subprocess.run([sys.executable, "-m", "tritonchaos", *arguments], capture_output=True, text=True)
-    took_s, used_s = time.monotonic() - began, _processor_s() - used_s
-    # Of all children up to now.
-    most_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
-    took = f"{took_s:.1f} s ({used_s:.1f} s of processor)"
-    print(f"{name}: exit code {done.returncode}, {took}, at most {most_mb:.0f} MB", flush=True)
+@dataclass(frozen=True)
+class Used:
+    """What a command took.
+
+    Attributes:
+        took_s, processor_s: By the clock, and of the processor; the same on a machine that does nothing else.
+        most_bytes: Largest resident memory.
+    """
+
+    took_s: float
+    processor_s: float
+    most_bytes: int
+    printed: str
+
+
+def measure(*arguments: str) -> Used:
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as out:
+        done = subprocess.Popen([sys.executable, "-m", "tritonchaos", *arguments], stdout=out, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(done.pid, 0)
+        done.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        printed = out.read().decode()
     if done.returncode not in (0, 1, 3):
-        print(done.stderr[-2000:])
+        raise SystemExit(f"{arguments} ended with {done.returncode}: {printed[-2000:]}")
+    took_s = time.monotonic() - began
+    return Used(took_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, printed)
 
 
-def _processor_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def row(what: str, used: Used, most_s: float) -> Row:
+    is_met = used.processor_s < most_s and used.most_bytes < _MOST_BYTES
+    found = f"{used.processor_s:.1f} s of processor ({used.took_s:.1f} s by the clock), {used.most_bytes / 1e6:.0f} MB"
+    return Row(what, found, f"< {most_s:g} s, < {_MOST_BYTES / 1e6:.0f} MB", is_met)
+
+
+def judging(folder: Path) -> Iterator[Row]:
+    """Judge by growth alone, of one metric and of two; then by all checks."""
+    for metrics in (METRICS[:1], METRICS[:2]):
+        used = measure("judge", str(folder), "--checks", f"[{{memory_growth: {{metrics: [{', '.join(metrics)}]}}}}]")
+        yield row(f"judge {len(metrics)} metric{'s' * (len(metrics) > 1)}", used, _JUDGE_S * len(metrics))
+    used = measure("judge", str(folder))
+    results = json.loads((folder / "results.json").read_bytes())
+    judged = sum(a["cycles_used"] is not None and a["metric"] is not None for a in results["assessments"])
+    judged -= sum(a["checker"] == "returns_to_baseline" for a in results["assessments"])
+    yield row(
+        f"judge by {len(CHECKS)} checks, {judged} metrics judged for growth, and write the default reports",
+        used,
+        _JUDGE_S * judged + _REPORT_S,
+    )
 
 
 def main(cycles: int, folder: Path) -> None:
+    made = ""
     if not (folder / "run.db").exists():
-        began = time.monotonic()
+        began = time.process_time()
         make(folder, cycles)
-        print(f"made {cycles} cycles in {time.monotonic() - began:.1f} s")
-    size = (folder / "run.db").stat().st_size
-    print(f"run.db: {size / cycles:.0f} bytes per cycle, {size / cycles / len(METRICS):.0f} per cycle and metric")
-    measure("judge", "judge", str(folder))
-    measure("report", "report", str(folder), "--report", "html,markdown")
+        made = f"; written in {1e6 * (time.process_time() - began) / cycles:.0f} us of processor per cycle"
+    size = (folder / "run.db").stat().st_size / cycles
+    each = size / len(METRICS)
+    print(f"{cycles} cycles, {datetime.now(timezone.utc):%Y-%m-%d}, {machine()}{made}\n")
+    print("| what | found | target | met |\n| --- | --- | --- | --- |")
+    report = (str(folder), "--report", "html,markdown,junit")
+    rows = chain(
+        [Row("run.db per cycle and metric", f"{each:.0f} B ({size:.0f} B per cycle)", "< 150 B", each < 150)],
+        judging(folder),
+        (row("report with the kept verdict", measure("report", *report), _REPORT_S) for _ in range(1)),
+    )
+    for one in rows:
+        print(f"| {one.what} | {one.found} | {one.target} | {'yes' if one.is_met else '**no**'} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,19 +21,26 @@ CYCLE = [{"load": "ident"}, {"wait": f"{round(WAIT_S * 1000)}ms"}, {"unload": "i
 
 def cycles_beside_bare_loop(rounds: int, count: int) -> str:
     """Rounds of `count` cycles of tritonchaos and as many of the bare loop, one after the other, on one server."""
-    bare = {"bare_cycles": {"model": "ident", "count": count, "wait_s": WAIT_S, "deadline": "600s"}}
     phases: list[dict[str, Any]] = [{"phase": "begin", "cycles": 30, "each": CYCLE}]
     for number in range(rounds):
-        phases.append({"phase": f"bare_{number}", "steps": [bare]})
+        phases.append({"phase": f"bare_{number}", "steps": [_bare_cycles(count)]})
         looked = {"before": ["look_at_tool"], "after": ["look_at_tool"]}
         phases.append({"phase": f"ours_{number}", "cycles": count, "each": CYCLE, **looked})
     return _scenario("bench-cycles", phases)
 
 
 def cycles_on(target: dict[str, Any], count: int) -> str:
-    """Cycles of tritonchaos on a target, after some to warm up."""
-    phases = [{"phase": "begin", "cycles": 30, "each": CYCLE}, {"phase": "ours", "cycles": count, "each": CYCLE}]
+    """Cycles of the bare loop and of tritonchaos on a target, after some to warm up."""
+    phases = [
+        {"phase": "begin", "cycles": 30, "each": CYCLE},
+        {"phase": "bare_0", "steps": [_bare_cycles(count)]},
+        {"phase": "ours_0", "cycles": count, "each": CYCLE},
+    ]
     return _scenario("bench-target", phases, target=target)
+
+
+def _bare_cycles(count: int) -> dict[str, Any]:
+    return {"bare_cycles": {"model": "ident", "count": count, "wait_s": WAIT_S, "deadline": "600s"}}
 
 
 def many_cycles(count: int, parts: int) -> str:

@@ -60,12 +60,19 @@ class BareInference:
 
 
 def _bare(bench: Workbench, job: dict[str, Any]) -> Any:
-    address = urlsplit(bench.client.url)
-    job = {**job, "host": address.hostname, "port": address.port}
+    job = {**job, **_address(bench.client.url)}
     done = subprocess.run(
         [sys.executable, "-S", str(_BARE_LOOP), json.dumps(job)], check=True, capture_output=True, text=True
     )
     return json.loads(done.stdout)
+
+
+def _address(url: str) -> dict[str, Any]:
+    """Where another process finds the server of a base URL."""
+    parts = urlsplit(url)
+    if parts.scheme == "http":
+        return {"host": parts.hostname, "port": parts.port, "relay": None}
+    return {"host": "localhost", "port": 80, "relay": parts.path.replace("/proc/self/", f"/proc/{os.getpid()}/")}
 
 
 @STEPS.register

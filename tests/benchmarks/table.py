@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -31,22 +31,38 @@ def machine() -> str:
     return f"{os.cpu_count()} cores ({model}), Linux {kernel}, Python {platform.python_version()}"
 
 
-def markdown(rows: Sequence[Row], versions: str, remarks: Sequence[str]) -> str:
-    """The whole page."""
+def section(title: str, rows: Sequence[Row], versions: str, load: float) -> str:
+    """One part of the page: when and with what it was measured, and its table.
+
+    Args:
+        load: Load average of the last 15 minutes, at the end.
+    """
     date = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    lines = [
-        "# Benchmarks",
-        "",
-        "Written by `make bench` (`python -m tests.benchmarks`); do not edit.",
-        "",
-        f"- date: {date}",
-        f"- machine: {machine()}",
-        f"- versions: {versions}",
-        "",
-        "| what | found | target | met |",
-        "| --- | --- | --- | --- |",
-    ]
     met = {True: "yes", False: "**no**", None: ""}
+    lines = [f"## {title}", "", f"{date}; {machine()}; {versions}; load average {load:.1f}.", ""]
+    lines += ["| what | found | target | met |", "| --- | --- | --- | --- |"]
     lines += [f"| {row.what} | {row.found} | {row.target} | {met[row.is_met]} |" for row in rows]
-    lines += ["", "## How it is measured", "", *(f"- {remark}" for remark in remarks)]
     return "\n".join(lines) + "\n"
+
+
+def page(titles: Sequence[str], measured: Mapping[str, str], before: str, remarks: Sequence[str]) -> str:
+    """The whole page; a part that was not measured now stays as the page before has it.
+
+    Args:
+        titles: Of all parts, in their order.
+        measured: Title -> section.
+        before: The page as it is.
+    """
+    kept = {text.partition("\n")[0]: f"## {text.strip()}\n" for text in before.split("\n## ")[1:]}
+    parts = [{**kept, **measured}[title] for title in titles if title in kept or title in measured]
+    how = f"## {_HOW}\n\n" + "".join(f"- {remark}\n" for remark in remarks)
+    return "\n".join([_HEAD, *parts, how])
+
+
+_HOW = "How it is measured"
+_HEAD = """\
+# Benchmarks
+
+Written by `make bench` (`python -m tests.benchmarks`); do not edit. `--only PART` measures one part
+and leaves the others as they are.
+"""

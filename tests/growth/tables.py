@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from tests.growth.evaluation import OURS, Figures, KindsCycles
-from tests.growth.scoring import Outcome, Score
+from tests.growth.scoring import Outcome, Score, least_cycles
+
+_TRIED = 100  # series of a kind of which the least possible cycles are worked out
 
 _HEAD = (
     "| detector | false LEAK | leaks found | missed as STABLE | cycles to LEAK | cycles to STABLE | median error |"
@@ -68,6 +70,7 @@ def _row(name: str, one: Score) -> str:
 def promises(figures: Figures) -> list[tuple[str, str, bool]]:
     """Return (promise, found, kept) of each."""
     labelled, fresh, long = figures.labelled[OURS], figures.fresh[OURS], figures.long_run
+    more = figures.more
     slowest = max(one.ms_per_1000 for one in (labelled, fresh, figures.more))
     wrong = [o.series.name for o in [*figures.recorded, *figures.own_recorded] if _is_wrong(o)]
     return [
@@ -83,10 +86,11 @@ def promises(figures: Figures) -> list[tuple[str, str, bool]]:
         *_found("of additional kinds", figures.more),
         ("mean cycles to LEAK, labelled, at most 38", f"{labelled.to_leak:.1f}", labelled.to_leak <= 38),
         (
-            "mean cycles to LEAK, fresh in the labelled mix, as fast as promised, at most 38",
-            f"{figures.promised.to_leak:.1f}",
-            figures.promised.to_leak <= 38,
+            "mean cycles to LEAK, fresh in the labelled mix, slower ones too, at most 38",
+            f"{fresh.to_leak:.1f}, as fast as promised {figures.promised.to_leak:.1f}",
+            fresh.to_leak <= 38,
         ),
+        ("mean cycles to LEAK, fresh of additional kinds, at most 38", f"{more.to_leak:.1f}", more.to_leak <= 38),
         ("mean cycles to STABLE, labelled, at most 62", f"{labelled.to_stable:.1f}", labelled.to_stable <= 62),
         (
             "mean cycles to STABLE, fresh in the labelled mix, at most 62",
@@ -117,18 +121,29 @@ def told(figures: Figures) -> list[tuple[str, str, bool]]:
     fresh, more = figures.fresh[OURS], figures.more
     return [
         *_found("in the labelled mix, slower ones too,", fresh),
-        (
-            "mean cycles to LEAK, fresh in the labelled mix, slower ones too, at most 38",
-            f"{fresh.to_leak:.1f}",
-            fresh.to_leak <= 38,
-        ),
-        ("mean cycles to LEAK, fresh of additional kinds, at most 38", f"{more.to_leak:.1f}", more.to_leak <= 38),
+        _stable_of_all(figures),
         (
             "mean cycles to STABLE, fresh of additional kinds, at most 62",
-            f"{more.to_stable:.1f}",
+            f"{more.to_stable:.1f}; least possible {_mean(_least(figures, labelled=False)):.1f}",
             more.to_stable <= 62,
         ),
     ]
+
+
+def _stable_of_all(figures: Figures) -> tuple[str, str, bool]:
+    stable = [one.cycles for kind in figures.to_stable for one in kind.fresh if one.verdict == "STABLE"]
+    promise = "mean cycles to STABLE, all fresh bounded series together, at most 62"
+    return promise, f"{_mean(stable):.1f}", _mean(stable) <= 62
+
+
+def _least(figures: Figures, labelled: bool) -> list[int]:
+    kinds = [one for one in figures.to_stable if bool(one.labelled) is labelled]
+    return [least for one in kinds for least in _least_of(one)]
+
+
+def _least_of(kind: KindsCycles) -> list[int]:
+    found = [least_cycles(outcome.series) for outcome in kind.fresh[:_TRIED]]
+    return [least for least in found if least is not None]
 
 
 def _no_false_leaks(which: str, one: Score) -> tuple[str, str, bool]:
@@ -177,7 +192,10 @@ def _promises(figures: Figures) -> list[str]:
 
 
 def _cycles(kinds: Sequence[KindsCycles]) -> list[str]:
-    """Tabulate the means of the series that were called STABLE, kinds of the labelled set first."""
+    """Tabulate the means of the series that were called STABLE, kinds of the labelled set first.
+
+    Least: what whoever knows the floor in advance needs to see 44 treatment cycles without growth.
+    """
     rows = []
     for one in sorted(kinds, key=lambda one: (not one.labelled, one.kind)):
         verdicts = Counter(outcome.verdict for outcome in one.fresh)
@@ -186,13 +204,14 @@ def _cycles(kinds: Sequence[KindsCycles]) -> list[str]:
         rows.append(
             f"| {one.kind} | {len(one.labelled) or '-'} | {_number(_mean(known))} | {len(one.fresh)} |"
             f" {_number(_mean([o.cycles for o in stable]))} | {_number(_mean([o.treatment_cycles for o in stable]))} |"
+            f" {_number(_mean(_least_of(one)))} |"
             f" {verdicts['LEAK']} | {verdicts['INCONCLUSIVE']} |"
         )
     head = (
-        "| kind | labelled series | cycles to STABLE | fresh series | cycles to STABLE | of these treatment | LEAK |"
-        " INCONCLUSIVE |"
+        "| kind | labelled series | cycles to STABLE | fresh series | cycles to STABLE | of these treatment | least |"
+        " LEAK | INCONCLUSIVE |"
     )
-    return ["### Cycles to STABLE by kind", "", head, "| --- " * 8 + "|", *rows]
+    return ["### Cycles to STABLE by kind", "", head, "| --- " * 9 + "|", *rows]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -154,5 +154,6 @@ def test_an_end_signal_stops_everything_at_once(tmp_path: Path, number: signal.S
     process.send_signal(number)
     _, stderr = process.communicate(timeout=90)
     assert process.returncode == 130, stderr
+    assert "`tritonchaos judge runs/one` judges what was recorded" in stderr
     assert not _processes_below(tmp_path / "runs" / "one" / "scratch")
     assert not (tmp_path / "runs" / "one" / "scratch").exists()

@@ -77,7 +77,7 @@ def test_a_leak_is_found_or_not_excluded(trace):
     state = first_verdict(feed(trace["values"], arms_of(trace), FAILED_LOAD_BUDGET))
     if trace["bytes_per_cycle"] >= 64 * KIB:
         assert state.verdict is LEAK
-        assert state.bytes_per_cycle == pytest.approx(trace["bytes_per_cycle"], rel=0.05)
+        assert state.bytes_per_cycle == pytest.approx(trace["bytes_per_cycle"], rel=0.06)
     assert state.verdict is not STABLE
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from tritonchaos.growth import Growth, JudgedSeries
-from tritonchaos.observations import Arm, History, Left, MetricLost, Position, ServerExited, ServerStopped
+from tritonchaos.observations import Arm, CycleTable, History, Left, MetricLost, Position, ServerExited, ServerStopped
 from tritonchaos.plugins import CHECKERS
-from tritonchaos.post_unload import CycleReading, cycle_readings
+from tritonchaos.post_unload import CycleReading, cycle_readings, cycle_table
 from tritonchaos.steps_seen import has_undocumented
 from tritonchaos.units import format_bytes
 from tritonchaos.verdict import Assessment, Finding, Status
@@ -59,7 +59,7 @@ class Leftovers:
     def check(self, history: History) -> Sequence[Assessment]:
         """Judge every counter that was read, then what was found after the server's end."""
         readings = cycle_readings(history)
-        series = _series(readings)
+        series = _series(cycle_table(history))
         assessments = [_judge(one, readings, history) for one in series]
         growing = {a.metric for a in assessments if a.status is Status.FAIL}
         assessments += _left_behind(history, growing)
@@ -69,12 +69,11 @@ class Leftovers:
         return assessments
 
 
-def _series(readings: Sequence[CycleReading]) -> list[JudgedSeries]:
-    read = {metric for reading in readings for metric in reading.values}
-    found = [JudgedSeries(metric) for metric in _METRICS if metric in read]
-    for reading in readings:
+def _series(table: CycleTable) -> list[JudgedSeries]:
+    found = [JudgedSeries(metric) for metric in _METRICS if metric in table.metrics]
+    for reading in table if found else ():
         for series in found:
-            series.see(reading)
+            series.take(reading)
     return found
 
 

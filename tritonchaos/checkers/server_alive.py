@@ -167,15 +167,23 @@ def _logged_stacks(history: History) -> Iterator[tuple[str, ...]]:
 
 
 def _crashed(stop: ServerStopped) -> bool:
+    """Not as it was told: by itself before, of an error, or killed by somebody else, such as the kernel."""
     name = signal_name(stop.exit_code)
-    return name is not None and signal.Signals[name] not in _ORDERS
+    was_killed = name == "SIGKILL" and stop.signal != "SIGKILL"
+    return _ended_before(stop) or was_killed or (name is not None and signal.Signals[name] not in _ORDERS)
+
+
+def _ended_before(stop: ServerStopped) -> bool:
+    """It was found to have ended when it was to be stopped: after the last answer that was waited for."""
+    return stop.signal == "" and stop.exit_code is not None
 
 
 def _crash_while_stopping(history: History, stop: ServerStopped) -> Finding:
+    when = "before it was told to stop" if _ended_before(stop) else "while it was stopping"
     return Finding(
         kind="crash",
         checker=_NAME,
-        title=f"tritonserver {_ended(stop.exit_code)} while it was stopping",
+        title=f"tritonserver {_ended(stop.exit_code)}{_why(history, None)} {when}",
         evidence=_crash_evidence(history, None),
         undocumented=has_undocumented(history),
     )

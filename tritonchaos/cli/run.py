@@ -12,7 +12,7 @@ from tritonchaos.cli.options import Json, Plugins, Reports, RunsFolder
 
 if TYPE_CHECKING:
     from tritonchaos.overriding import Overrides
-    from tritonchaos.running import RunOptions
+    from tritonchaos.running import Announcement, RunOptions
     from tritonchaos.running_sets import Entry, SetRun
 
 
@@ -152,13 +152,24 @@ def _run(scenarios: list[str], overrides: Overrides, options: RunOptions, **how:
 
     interrupt = Interrupt()
     with Progress(sys.stderr, options.max_time_s) as progress, obeyed(interrupt, progress.line):
-        watched = replace(options, observers=(progress.see,), announce=progress.announce)
+        begun: list[Path] = []
+
+        def announce(told: Announcement) -> None:
+            begun.append(told.folder)
+            progress.announce(told)
+
+        watched = replace(options, observers=(progress.see,), announce=announce)
 
         def finished(entry: Entry) -> None:
             told = entry.run.finished.headline if entry.run is not None else entry.error
             progress.line(f"{entry.planned.name} {entry.planned.cell}".strip() + f": {told}")
 
-        return tritonchaos.run_set(scenarios, overrides, watched, interrupt, finished=finished, **how)
+        try:
+            return tritonchaos.run_set(scenarios, overrides, watched, interrupt, finished=finished, **how)
+        except KeyboardInterrupt:
+            for folder in begun[-1:]:
+                progress.line(f"stopped at once; `tritonchaos judge {folder}` judges what was recorded until then")
+            raise
 
 
 def _print(done: SetRun, *, as_json: bool) -> None:

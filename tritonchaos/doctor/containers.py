@@ -111,12 +111,17 @@ def _images(servers: list[dict[str, Any]]) -> list[Check]:
     here = {f"{tag}@{digest}" for image in servers for tag in image["RepoTags"] for digest in _digests(image)}
     absent = [f"{pin.image} ({pin.digest})" for pin in read_pins() if f"{pin.image}@{pin.digest}" not in here]
     checks = [
-        Check(f"image {image['RepoTags'][0]}", True, f"{_known_as(image)}, {format_bytes(int(image['Size']))}")
-        for image in sorted(servers, key=lambda image: str(image["RepoTags"][0]))
+        Check(f"image {_tag(image)}", True, f"{_known_as(image)}, {format_bytes(int(image['Size']))}")
+        for image in sorted(servers, key=_tag)
     ]
     if absent:
         checks.append(Check("pinned images", None, f"not here: {', '.join(absent)}", _HOW_TO_GET_AN_IMAGE))
     return checks
+
+
+def _tag(image: Mapping[str, Any]) -> str:
+    """Of several names of one image that of a server."""
+    return next(str(tag) for tag in image["RepoTags"] if _SERVER in tag)
 
 
 def _digests(image: Mapping[str, Any]) -> list[str]:
@@ -163,7 +168,7 @@ def _container(engine: Engine, servers: list[dict[str, Any]]) -> Check:
         try:
             ended = run_to_end(engine, spec, Path(folder) / "log", _CONTAINER_S)
         except TargetError as error:
-            return Check(name, False, f"{error.message} (of {image['RepoTags'][0]})", error.hint or "see above")
+            return Check(name, False, f"{error.message} (of {_tag(image)})", error.hint or "see above")
         printed = (Path(folder) / "log").read_text(errors="replace").strip()
     if ended is None:
         return Check(name, False, f"not done in {_CONTAINER_S:.0f} s", "look at the engine's own log")
@@ -171,4 +176,4 @@ def _container(engine: Engine, servers: list[dict[str, Any]]) -> Check:
         said = " ".join(printed.split()) or ended.error or "nothing"
         return Check(name, False, f"ended with {ended.exit_code}, saying: {said}", "look at the engine's own log")
     took_s = time.monotonic() - started_s
-    return Check(name, True, f"{image['RepoTags'][0]} as user {printed}, without network: done in {took_s:.1f} s")
+    return Check(name, True, f"{_tag(image)} as user {printed}, without network: done in {took_s:.1f} s")

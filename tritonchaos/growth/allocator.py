@@ -26,7 +26,7 @@ def cycles_needed(trial: Trial) -> int:
 
     Elsewhere it is the time that caches, pools and contexts get to fill.
     """
-    steady = _NEED_IRREGULAR if trial.steps.are_irregular else _NEED_STEADY
+    steady = _NEED_IRREGULAR if trial.is_irregular else _NEED_STEADY
     if trial.channel is not Channel.HOST or trial.has_flat_control or trial.rate is None:
         return steady
     return steady if trial.grown_per_reading >= _ARENA else _NEED_ALONE

@@ -52,9 +52,17 @@ class Steps:
 
     @cached_property
     def are_irregular(self) -> bool:
-        """Say whether the steps come at times that no fixed period explains."""
-        gaps = self.gaps[1:] if self.starts_late else self.gaps
-        return len(gaps) > 1 and deviation(gaps) > IRREGULAR * sum(gaps) / len(gaps)
+        """Say whether the steps come at times that no fixed period explains.
+
+        The time before the first step is a part of a period, unless it is longer than all others.
+        """
+        begins_within_a_period = len(self) > 2 and self.gaps[0] <= max(self.gaps[1:])
+        return _vary(self.gaps[1:] if self.starts_late or begins_within_a_period else self.gaps)
+
+    @cached_property
+    def begin_irregularly(self) -> bool:
+        """Say the same where the time before the first step must be a period as well."""
+        return _vary(self.gaps[1:] if self.starts_late else self.gaps)
 
     @cached_property
     def capped(self) -> list[int]:
@@ -79,7 +87,9 @@ class Steps:
     def rate(self) -> Rate | None:
         """Growth per load from the steps after the first one; None with fewer than two steps.
 
-        What came before the steps were even, a warm-up or what another process gave back, is left out. The interval of
+        What came before the steps were even, a warm-up or what another process gave back, is left out. The rate of
+        irregular steps is their sum over their time; that of regular ones is fitted to all of them, as each is off by a
+        part of its period, or by what the readings vary. The interval of
         regular steps is one mean step over the whole span, as one step may be due at either end, or what their sizes
         vary by; of irregular ones it is Student's t over the growth of each load.
         """
@@ -92,6 +102,7 @@ class Steps:
         if even.are_irregular:
             margin = _student_t(count) * even._standard_error(rate, span)
         else:
+            rate = _slope(even.clocks, even.sizes)
             margin = max(rate / count, _student_t(count) * even._spread_of_sizes() * count**0.5 / span)
         return Rate(rate, rate - margin, rate + margin)
 
@@ -122,6 +133,18 @@ class Steps:
         without = span - (len(self) - 1)
         variance = (squares + without * mean**2) / (span - 1)
         return float((variance / span) ** 0.5)
+
+
+def _vary(gaps: Sequence[int]) -> bool:
+    return len(gaps) > 1 and deviation(gaps) > IRREGULAR * sum(gaps) / len(gaps)
+
+
+def _slope(clocks: Sequence[int], sizes: Sequence[int]) -> float:
+    """Return the least-squares slope of the level after each step over its clock."""
+    levels = list(accumulate(sizes))
+    time, level = sum(clocks) / len(clocks), sum(levels) / len(levels)
+    squares = sum((clock - time) ** 2 for clock in clocks)
+    return sum((clock - time) * (at - level) for clock, at in zip(clocks, levels, strict=True)) / squares
 
 
 def _is_alike(value: float, usual: float) -> bool:

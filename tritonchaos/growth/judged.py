@@ -41,7 +41,7 @@ def growth_test(metric: str, footprint: int = 0) -> GrowthTest:
     return GrowthTest(size, footprint, kind)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _SameLoads:
     """Cycles in a row that repeated their loads equally often, with their first and last reading.
 
@@ -54,11 +54,11 @@ class _SameLoads:
     first: int = 0
     last: int = 0
 
-    def next(self, times: int, arm: Arm, value: int) -> _SameLoads:
-        is_treated = arm is Arm.TREATMENT
+    def take(self, times: int, arm: Arm, value: int) -> None:
         if times != self.times:
-            return _SameLoads(times, int(is_treated), value, value)
-        return _SameLoads(times, self.cycles + is_treated, self.first, value)
+            self.times, self.cycles, self.first = times, 0, value
+        self.cycles += arm is Arm.TREATMENT
+        self.last = value
 
 
 class JudgedSeries:
@@ -90,7 +90,8 @@ class JudgedSeries:
         self._taken_off = 0
         self._last: int | None = None
         self._footprint = 0
-        self._arms_by_phase: dict[str, set[Arm]] = {}
+        self._arms: set[tuple[str, Arm]] = set()
+        self._is_interleaved = False
 
     @property
     def state(self) -> GrowthState:
@@ -168,20 +169,24 @@ class JudgedSeries:
         return test.state
 
     def see(self, reading: CycleReading) -> GrowthState:
+        """Take the next cycle; return what is found with it."""
+        self.take(reading)
+        return self.latest
+
+    def take(self, reading: CycleReading) -> None:
         """Take the next cycle."""
         value = reading.values.get(self.metric)
         if reading.start_number != self._start_number:
             self._begin(reading.start_number)
         if value is None:
             self.missing += reading.is_judged
-            return self.latest
+            return
         self._note_footprint(reading, value)
         if reading.is_judged:
             self._judge(reading, value)
         elif self._last is not None:
             self._taken_off += max(0, value - self._last)
         self._last = value
-        return self.latest
 
     def _begin(self, start_number: int) -> None:
         if self._test is not None and self._test.treatment_cycles and not self._has_leak_before():
@@ -199,20 +204,20 @@ class JudgedSeries:
             self._footprint = max(self._footprint, loaded - value)
 
     def _judge(self, reading: CycleReading, value: int) -> None:
-        arms = self._arms_by_phase.setdefault(reading.phase, set())
-        arms.add(reading.arm)
+        if (reading.phase, reading.arm) not in self._arms:
+            self._arms.add((reading.phase, reading.arm))
+            # Only coin-ordered pairs put both arms into one phase.
+            self._is_interleaved = len({phase for phase, _ in self._arms}) < len(self._arms)
         if self._test is None:
             self._test = growth_test(self.metric)
-        # Only coin-ordered pairs put both arms into one phase.
-        self._test.interleaved = any(len(found) == 2 for found in self._arms_by_phase.values())
+        self._test.interleaved = self._is_interleaved
         self._test.footprint = self._footprint
         self.unsettled += self.metric in reading.unsettled
         if reading.arm is Arm.TREATMENT:
             self._treated = self._test
-        times = self._times(reading)
-        self._present = self._present.next(times, reading.arm, value - self._taken_off)
-        verdict = self._test.see(value - self._taken_off, reading.arm, times).verdict
-        self._tell(self._test, verdict)
+        times, level = self._times(reading) if self.amplified else 1, value - self._taken_off
+        self._present.take(times, reading.arm, level)
+        self._tell(self._test, self._test.see(level, reading.arm, times).verdict)
 
     def _tell(self, test: GrowthTest, verdict: Growth) -> None:
         """Bring the numbers up to date: at each reading, in a long run with each 25th part more."""
@@ -223,4 +228,4 @@ class JudgedSeries:
 
     def _times(self, reading: CycleReading) -> int:
         first = self._first_loads.setdefault((reading.phase, reading.arm), reading.loads)
-        return max(1, reading.loads // first) if self.amplified and first else 1
+        return max(1, reading.loads // first) if first else 1

@@ -18,6 +18,8 @@ _LONG: Final = 5_000  # readings from which on it is estimated with every 4th pa
 _SHARE_OF_LONG: Final = 4
 _SAMPLE: Final = 4096  # most differences that are kept; of more, every other one is dropped
 _BLOCK: Final = 12  # cycles whose minimum stands for them when the device is noisy
+_SHORT_BLOCKS: Final = (4, 6, 8, 10)  # the same, where the minima of so many cycles already rise evenly
+_LEAST_MINIMA: Final = 6
 _BLOCKS_FROM: Final = 60  # cycles before blocks are worth more than single readings
 # Single host pages are touched for the first time after a hundred cycles and more (seen with Triton 2.51); 16 KiB, the
 # quantum of the settle rule, is the smallest step of host memory that means anything.
@@ -55,7 +57,7 @@ class NoiseMeter:
         self._apart = array("q")
         self._unequal = 0
         self._stride = 1
-        self._minima = array("q")
+        self._minima = {length: array("q") for length in (*_SHORT_BLOCKS, _BLOCK)}
         self._estimated_at = 0
 
     def take(self) -> None:
@@ -71,9 +73,14 @@ class NoiseMeter:
             self._unequal += apart != 0
             if len(self._apart) > _SAMPLE:
                 self._thin_out()
-        if (count - 1) % _BLOCK == 0 and not self._is_host:
-            smooth = self._readings.smooth
-            self._minima.append(min(smooth(at) for at in range(count - 1 - _BLOCK, count - 1)))
+        if not self._is_host:
+            self._note_minima(count - 1)
+
+    def _note_minima(self, count: int) -> None:
+        smooth = self._readings.smooth
+        for length, minima in self._minima.items():
+            if count % length == 0:
+                minima.append(min(smooth(at) for at in range(count - length, count)))
 
     def _thin_out(self) -> None:
         self._apart = self._apart[::2]
@@ -99,8 +106,13 @@ class NoiseMeter:
         if self._is_host:
             return NoiseGate(max(_HOST_PAGES * quantum, 4 * spread), _HOST_TAIL, is_noisy, False)
         step, tail = max(quantum, 3 * spread), _HOST_TAIL if is_noisy else 0
-        if is_noisy and count >= _BLOCKS_FROM:
-            by_blocks = 3 * _spread_of_rises(self._minima)
+        if not is_noisy:
+            return NoiseGate(step, tail, is_noisy, step > _TOO_NOISY * quantum)
+        for length in _SHORT_BLOCKS:
+            if _rise_evenly(self._minima[length], quantum):
+                return NoiseGate(quantum, length, is_noisy, False)
+        if count >= _BLOCKS_FROM:
+            by_blocks = 3 * _spread_of_rises(self._minima[_BLOCK])
             if by_blocks < step:
                 step, tail = max(quantum, by_blocks), _BLOCK
         return NoiseGate(step, tail, is_noisy, step > _TOO_NOISY * quantum)
@@ -122,6 +134,22 @@ class NoiseMeter:
             return 0.0
         middle = median(self._apart)
         return 1.4826 * median([abs(apart - middle) for apart in self._apart])
+
+
+def _rise_evenly(minima: Sequence[int], quantum: int) -> bool:
+    """Say whether the rises between block minima differ by no more than a quantum, but for the one farthest off."""
+    if len(minima) < _LEAST_MINIMA:
+        return False
+    rises = _rises(minima)
+    return max(rises) - min(rises) <= quantum
+
+
+def _rises(minima: Sequence[int]) -> list[int]:
+    """Return the rises between block minima, without the one farthest from the rest."""
+    rises = [after - before for before, after in itertools.pairwise(minima)]
+    middle = median(rises)
+    rises.remove(max(rises, key=lambda rise: abs(rise - middle)))
+    return rises
 
 
 def _spread_of_rises(minima: Sequence[int]) -> float:

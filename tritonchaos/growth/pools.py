@@ -32,9 +32,15 @@ def cache_may_explain(trial: Trial) -> bool:
     if trial.has_flat_control or trial.channel is Channel.HOST or trial.loads > 1:
         return False
     steps = trial.steps
-    if not steps.are_irregular and steps.clocks[-1] >= _APART * len(steps):
+    if _come_evenly(steps) and steps.clocks[-1] >= _APART * len(steps):
         return False  # a cache begins with a step in nearly each cycle
     return _leak_likelihood(len(steps), trial.cycles) - _cache_likelihood(steps, trial.cycles) < _LEAST_EVIDENCE
+
+
+def _come_evenly(steps: Steps) -> bool:
+    """Say whether the gaps differ by little, the first one too, or by a cycle at most, as those of a cache do not."""
+    later = steps.gaps[1:]
+    return not steps.begin_irregularly or (min(later) > 1 and max(later) - min(later) <= 1)
 
 
 def _leak_likelihood(grew: int, cycles: int) -> float:

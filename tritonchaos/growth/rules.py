@@ -13,7 +13,9 @@ from tritonchaos.units import MIB
 
 _LEAST_STEPS: Final = 4
 _NEED_WITH_CONTROL: Final = 8
+_LONG: Final = 48  # treatment cycles, twice what steady growth needs
 _DECELERATING_FROM: Final = 64
+_FLATTENING_FROM: Final = 52
 _LEAST_SHARE_OF_A_THIRD: Final = 0.05
 
 
@@ -42,8 +44,14 @@ def cycles_needed(trial: Trial) -> int:
 
 
 def steps_needed(trial: Trial) -> int:
-    """Return the number of steps below which growth is not yet a pattern."""
-    return 8 if trial.steps.are_irregular else _LEAST_STEPS
+    """Return the number of steps below which growth is not yet a pattern.
+
+    At irregular times it takes more of them, but less of those where they have gone on for twice as long; not on the
+    host, where allocators warm up for as long.
+    """
+    if not trial.is_irregular:
+        return _LEAST_STEPS
+    return 6 if trial.cycles >= _LONG and trial.channel is not Channel.HOST else 8
 
 
 def goes_on_throughout(trial: Trial) -> bool:
@@ -77,9 +85,13 @@ def decelerates(trial: Trial) -> bool:
 
     Never asked of the host: allocators warm up just so, over hundreds of cycles.
     """
-    if trial.cycles < _DECELERATING_FROM or len(trial.steps) < 6 or not slows_down_evenly(trial.steps):
+    steps, end = trial.steps, trial.end
+    if trial.cycles < _FLATTENING_FROM or len(steps) < 6 or not slows_down_evenly(steps):
         return False
-    return trial.grown(trial.end / 2, trial.end) >= 0.28 * trial.grown(0, trial.end / 2)
+    first, third, last = (trial.grown(end * begin, end * until) for begin, until in ((0, 0.5), (0.5, 0.75), (0.75, 1)))
+    if trial.cycles >= _DECELERATING_FROM:
+        return third + last >= 0.28 * first
+    return 3 * (third + last) >= first and last >= 0.75 * third
 
 
 def outgrows_footprint(trial: Trial) -> bool:

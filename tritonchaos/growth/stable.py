@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -14,6 +15,8 @@ from tritonchaos.post_unload import Channel
 
 BETA: Final = 0.01  # chance that STABLE misses a leak of the rate that it excludes
 _FLAT_CYCLES: Final = 44  # a leak in 1 of 10 cycles passes 44 in a row with chance 0.9**44 = BETA
+_CHANCE: Final = 0.1
+_BETA_OF_FLAT: Final = 0.9**44  # 0.0097
 _SLOW_BETA: Final = 0.002  # the same for slow growth, which is looked at anew after each cycle: 1 % over a run
 _NORMAL: Final = 2.878  # 99.8 % point of the standard normal
 _BISECTIONS: Final = 40
@@ -24,7 +27,13 @@ FLAT_BEFORE_DOUBLING: Final = 12  # flat cycles after which more loads per cycle
 
 
 def stable_rule(trial: Trial) -> str | None:
-    """Name the rule by which the series is stable, or None."""
+    """Name the rule by which the series is stable, or None.
+
+    Not at a reading that lowers the floor: what it gives back, and what growth it hides, is known with the next one.
+    Host readings scatter by less than a step, so that it does not matter there.
+    """
+    if trial.floor.is_lowered and trial.channel is not Channel.HOST:
+        return None
     if _is_flat(trial):
         return "flat"
     return "slow" if _is_slow(trial) else None
@@ -39,15 +48,38 @@ def flat_cycles(trial: Trial) -> int:
 
 def _flat_since(trial: Trial) -> int:
     begin = trial.stairs.first_within(trial.floor, trial.gate.step)
+    if trial.floor.falls:
+        begin = _first_trough(trial, begin)
     return min(max(begin, trial.readings.loads_since - 1), trial.floor.known_to - 1)
+
+
+def _first_trough(trial: Trial, begin: int) -> int:
+    """Return the first cycle of a sawtooth that lies on its floor: what it hides before is not known to be flat.
+
+    Readings that only fall, those of a pool that is given back bit by bit, hide nothing.
+    """
+    smooth, end = trial.readings.smooth, min(begin + trial.stairs.longest_fall + 1, trial.floor.known_to)
+    step, floor = trial.gate.step, trial.level(begin)
+    if all(smooth(at) <= smooth(begin) for at in range(begin, end)):
+        return begin
+    return next((at for at in range(begin, end) if smooth(at) - floor < step), end - 1)
 
 
 def flat_cycles_needed(trial: Trial) -> int:
     """Return the flat treatment cycles that STABLE waits for."""
-    needed = float(_FLAT_CYCLES)
+    needed = _FLAT_CYCLES
     if trial.channel is not Channel.HOST:
-        needed *= trial.gate.step / trial.quantum
-    return math.ceil(max(needed, 2 * _longest_period(trial)))
+        needed = cycles_without(math.ceil(trial.gate.step / trial.quantum) - 1)
+    return math.ceil(max(needed, 1.5 * _longest_period(trial)))
+
+
+@lru_cache(maxsize=64)
+def cycles_without(hits: int) -> int:
+    """Return the cycles in which a leak that hits one in ten of them has more hits than so many, but for BETA."""
+    cycles = _FLAT_CYCLES
+    while _at_most(hits, cycles, _CHANCE) > _BETA_OF_FLAT:
+        cycles += 1
+    return cycles
 
 
 # --- flat ----------------------------------------------------------------------------------------
@@ -78,14 +110,29 @@ def _is_flat(trial: Trial) -> bool:
     cycles = flat_cycles(trial)
     if cycles < _FLAT_CYCLES or cycles < flat_cycles_needed(trial):
         return False
-    begin, end = _flat_since(trial), trial.floor.known_to
-    middle = (begin + end) // 2
-    return _middle_of(trial, middle, end) - _middle_of(trial, begin, middle) < trial.gate.step
+    return _halves_agree(trial, _flat_since(trial), trial.floor.known_to)
 
 
-def _middle_of(trial: Trial, begin: int, end: int) -> float:
+def _halves_agree(trial: Trial, begin: int, end: int) -> bool:
+    """Say whether the second half of a flat stretch lies no higher than the first, by a step.
+
+    The floor alone may be held down by a few low readings. The medians say so; or, where another process comes and
+    goes, the low and the highest readings, which growth would lift, both of them.
+    """
+    middle, step = (begin + end) // 2, trial.gate.step
+    first, second = _sample(trial, begin, middle), _sample(trial, middle, end)
+    if median(second) - median(first) < step:
+        return True
+    return _low(second) - _low(first) < step and max(second) - max(first) < step
+
+
+def _sample(trial: Trial, begin: int, end: int) -> list[int]:
     apart = 1 + (end - begin) // _MEDIAN_OF
-    return median([trial.readings.smooth(at) for at in range(begin, end, apart)])
+    return [trial.readings.smooth(at) for at in range(begin, end, apart)]
+
+
+def _low(values: Sequence[int]) -> int:
+    return sorted(values)[len(values) // 4]
 
 
 # --- slow ----------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ class Floor:
         steps: Number of believed steps on both arms up to those.
         last_step: A believed step to the last ledge.
         falls: Number of believed falls, when they make a sawtooth; else 0.
+        is_lowered: The last reading, which may turn out to be an outlier, has lowered it.
     """
 
     start: int
@@ -51,6 +52,7 @@ class Floor:
     steps: int
     last_step: FloorStep | None
     falls: int
+    is_lowered: bool
 
 
 class Staircase:
@@ -82,6 +84,8 @@ class Staircase:
         self._cycles = array("q")  # of each believed step
         self._sizes = array("q")
         self._falls = 0
+        self._has_risen = False
+        self._lowest: int | None = None
         self._last_fall = start
         self._longest_fall = 0
         self._fall_gaps = (0.0, 0.0)  # sum, sum of squares
@@ -103,8 +107,8 @@ class Staircase:
 
     def _take(self, at: int, value: int) -> None:
         self._taken = at + 1
-        if at > self.start and self._readings.smooth(at - 1) - value >= self.step:
-            self._note_fall(at)
+        if at > self.start:
+            self._note_moves(at, value)
         first, levels = at, self._levels
         while levels and levels[-1] > value:
             levels.pop()
@@ -113,6 +117,16 @@ class Staircase:
             return
         self._forget(len(levels))
         self._push(first, value)
+
+    def _note_moves(self, at: int, value: int) -> None:
+        """Note a fall, if the readings rose by a step before: a pool that is given back bit by bit is no sawtooth."""
+        if self._lowest is None:
+            self._lowest = value
+        self._has_risen = self._has_risen or value - self._lowest >= self.step
+        self._lowest = min(self._lowest, value)
+        if self._has_risen and self._readings.smooth(at - 1) - value >= self.step:
+            self._note_fall(at)
+            self._has_risen, self._lowest = False, value
 
     def _note_fall(self, at: int) -> None:
         self._falls += 1
@@ -169,6 +183,11 @@ class Staircase:
         mean = total / self._falls
         return squares / self._falls - mean * mean <= (IRREGULAR * mean) ** 2
 
+    @property
+    def longest_fall(self) -> int:
+        """Longest time between falls, in cycles."""
+        return self._longest_fall
+
     # --- now -------------------------------------------------------------------------------------
 
     def now(self, gate: NoiseGate) -> Floor:
@@ -177,13 +196,16 @@ class Staircase:
         value = self._readings.smooth(last)
         falls, last_fall = self._sawtooth(last, value)
         known_to = last_fall if falls else max(last + 1 - gate.tail, self.start + 1)
+        above = bisect_right(self._levels, value)
+        is_lowered = above < len(self._firsts) and self._firsts[above] < known_to
         ledges = bisect_left(self._levels, value)
         first = self._firsts[ledges] if ledges < len(self._levels) else last
         if first >= known_to:
             ledges = bisect_left(self._firsts, known_to, 0, ledges) - 1
             first, value = self._firsts[ledges], self._levels[ledges]
         steps = self._counts[ledges - 1] if ledges else 0
-        return Floor(self.start, known_to, value, first, ledges, steps, self._step_to(first, value, ledges), falls)
+        step = self._step_to(first, value, ledges)
+        return Floor(self.start, known_to, value, first, ledges, steps, step, falls, is_lowered)
 
     def _step_to(self, first: int, value: int, ledges: int) -> FloorStep | None:
         if first <= self.start or not ledges:
@@ -197,7 +219,7 @@ class Staircase:
         The floor of a sawtooth is known only up to its last fall.
         """
         falls, last_fall, longest = self._falls, self._last_fall, self._longest_fall
-        if last > self.start and self._readings.smooth(last - 1) - value >= self.step:
+        if last > self.start and self._has_risen and self._readings.smooth(last - 1) - value >= self.step:
             falls, last_fall, longest = falls + 1, last, max(longest, last - last_fall)
         if falls < 2 or last - last_fall > _OVERDUE * longest:
             return 0, last_fall
@@ -241,9 +263,9 @@ class Staircase:
         return self._levels[bisect_right(self._firsts, at, 0, floor.ledges) - 1]
 
     def first_within(self, floor: Floor, rise: float) -> int:
-        """Return the first cycle, not before the start, whose floor is less than so many bytes below the top."""
+        """Return the first cycle whose floor is less than so many bytes below the top, and no higher."""
         ledge = bisect_right(self._levels, floor.top - rise, 0, floor.ledges)
-        return max(self._firsts[ledge] if ledge < floor.ledges else floor.top_since, floor.start)
+        return self._firsts[ledge] if ledge < floor.ledges else floor.top_since
 
     def last_jump(self, floor: Floor) -> int:
         """Return the last cycle up to now whose floor rose by a whole step at once; -1: none."""

@@ -93,6 +93,12 @@ class Trial:
         return self.steps.rate
 
     @property
+    def is_irregular(self) -> bool:
+        """Say whether the steps come at irregular times; on the host the time before the first step must fit too."""
+        is_host = self.channel is Channel.HOST
+        return self.steps.begin_irregularly if is_host else self.steps.are_irregular
+
+    @property
     def grown_per_reading(self) -> float:
         """Growth per load, times the loads before a reading: what a treatment cycle adds, at present."""
         return self.rate.bytes_per_cycle * self.loads if self.rate else 0.0

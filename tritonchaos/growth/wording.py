@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tritonchaos.growth import allocator, rules
-from tritonchaos.growth.arms import ALPHA, control_rate, e_value, e_value_of
+from tritonchaos.growth.arms import ALPHA, control_rate, e_value, e_value_of, in_order
 from tritonchaos.growth.pools import cache_may_explain, wanders
 from tritonchaos.growth.stable import flat_cycles, flat_cycles_needed
 from tritonchaos.growth.state import Growth, GrowthState
@@ -70,9 +70,10 @@ def _growing(trial: Trial) -> str:
 
 def _steps_to_blame(trial: Trial) -> int:
     """Return how many further steps on treatment cycles, all of them, make the e-value large enough."""
-    on, off = len(trial.steps), len(trial.control_steps)
+    seen = in_order(trial)
+    later = len(trial.readings) + 2
     more = 1
-    while more < _MOST_STEPS and e_value_of(on + more, off, trial.planned_share) < 1 / ALPHA:
+    while more < _MOST_STEPS and e_value_of([*seen, *[(later, True)] * more], trial.planned_share) < 1 / ALPHA:
         more += 1
     return more
 

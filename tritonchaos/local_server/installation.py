@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +46,7 @@ class Installation:
         libraries: Folders for LD_LIBRARY_PATH.
         stub: The wheel's stub for the running Python; None where there is none, or the server is no wheel's.
         no_python_backend: Why the wheel's python backend cannot be used here; "" otherwise.
+        passed_over: Places that were looked at before it and have one that cannot be used, with the reason.
     """
 
     binary: Path
@@ -55,10 +56,15 @@ class Installation:
     libraries: tuple[Path, ...]
     stub: Path | None = None
     no_python_backend: str = ""
+    passed_over: tuple[str, ...] = ()
 
     @property
     def backend_names(self) -> frozenset[str]:
         return frozenset(self.backends) | ({"python"} if self.stub is not None else frozenset())
+
+    @property
+    def is_wheel(self) -> bool:
+        return (self.binary.parent.parent / "python_backend_stubs").is_dir()
 
     @property
     def wheel_python_backend(self) -> Path:
@@ -69,7 +75,7 @@ class Installation:
 def find_installation(server_path: Path | None) -> Installation:
     """Find a tritonserver by path, environment, PATH, in the place where Triton's images have it, or in a wheel.
 
-    A path that was given has no fallback.
+    A path that was given has no fallback; one that was only found there and does not run is passed over.
 
     Args:
         server_path: The binary that was asked for, or None.
@@ -87,13 +93,31 @@ def find_installation(server_path: Path | None) -> Installation:
         (str(CONTAINER_BINARY), lambda: CONTAINER_BINARY if CONTAINER_BINARY.exists() else None),
         ("the nvidia-pytriton wheel", _wheel_binary),
     ]
+    passed_over: list[str] = []
     for name, find in search:
         path = find()
-        why_not = "not found" if path is None else binary_problem(path)
-        if path is not None and not why_not:
-            return _describe(path, name)
-        looked_at.append(f"{name}: {why_not}")
-    raise TargetUnavailable("no tritonserver on this machine: " + "; ".join(looked_at), hint=HOW_TO_INSTALL)
+        if path is None:
+            looked_at.append(f"{name}: not found")
+            continue
+        why_not = binary_problem(path)
+        if not why_not:
+            found = replace(_describe(path, name), passed_over=tuple(passed_over))
+            why_not = "" if found.is_wheel else _help_problem(found)
+            if not why_not:
+                return found
+        passed_over.append(f"{name}: {why_not}")
+    everything = "; ".join([*looked_at, *passed_over])
+    raise TargetUnavailable(f"no tritonserver on this machine: {everything}", hint=HOW_TO_INSTALL)
+
+
+def _help_problem(found: Installation) -> str:
+    """Say why a server does not run here (a library is missing, it is damaged); "" if it answers."""
+    libraries = [*map(str, found.libraries), os.environ.get("LD_LIBRARY_PATH", "")]
+    try:
+        read_flags(found.binary, {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))})
+    except TargetUnavailable as error:
+        return error.message
+    return ""
 
 
 def binary_problem(path: Path) -> str:

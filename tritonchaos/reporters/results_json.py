@@ -42,7 +42,7 @@ def pieces(value: JsonValue, depth: int = 0) -> Iterator[str]:
 
 def _elements(values: Sequence[JsonValue], depth: int) -> Iterator[str]:
     between = f",{_line(depth)}"
-    if all(element is None or type(element) is int for element in values):
+    if set(map(type, values)) <= {int, type(None)}:
         for start in range(0, len(values), _AT_ONCE):
             yield between if start else ""
             yield json.dumps(values[start : start + _AT_ONCE], separators=(between, ": "))[1:-1]
@@ -70,7 +70,12 @@ class ResultsJson:
 
     def render(self, run: FinishedRun, out: Path) -> list[Path]:
         path = out / "results.json"
-        with path.open("w", encoding="utf-8", errors="replace") as file:
-            file.writelines(pieces(run.results))
-            file.write("\n")
+        beside = out / ".results.json.part"  # a program that reads it never meets half of it, also after a kill
+        try:
+            with beside.open("w", encoding="utf-8", errors="replace") as file:
+                file.writelines(pieces(run.results))
+                file.write("\n")
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
         return [path]

@@ -190,6 +190,9 @@ class ServerLife:
             )
         )
         self._record_left(stop)
+        if not (stop.signal or sent) and stop.exit_code is not None:
+            facts = {"exit_code": str(stop.exit_code), **self._end_facts()}
+            self._journal.record(Evidence(self._journal.now_ns(), None, "crash", facts, tuple(last_lines(log))))
         if stop.forced or _EXIT_EXPIRED.search(log):
             self._journal.record(
                 Evidence(self._journal.now_ns(), None, "stop", {"signal": stop.signal}, tuple(last_lines(log)))

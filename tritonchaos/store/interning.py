@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from tritonchaos.store.packing import write_count
+
 # Longer bodies are remembered by their digest, so that a run's memory does not hold every body it has seen.
 _KEPT_WHOLE_BYTES: Final = 256
 # A run whose texts are all different would remember them all; it starts over instead and stores a few texts twice.
@@ -20,6 +22,8 @@ class Interner:
         self._numbers: dict[bytes, int] = {}
         self._count = 0
         self._new: list[tuple[int, bytes]] = []
+        # Most of what is written is a text that was written before: its number, as it is packed.
+        self._packed_texts: dict[str, bytes] = {}
         self._records: dict[int, tuple[object, int]] = {}
 
     def number(self, body: bytes) -> int:
@@ -29,6 +33,18 @@ class Interner:
         if number is None:
             number = self._add(key, body)
         return number
+
+    def packed_text(self, text: str) -> bytes:
+        """Return the number of a text as `packing.write_count` writes it."""
+        packed = self._packed_texts.get(text)
+        if packed is None:
+            out = bytearray()
+            # Undecodable file names reach us as lone surrogates; they must survive.
+            write_count(self.number(text.encode("utf-8", "surrogatepass")), out)
+            packed = bytes(out)
+            if len(text) <= _KEPT_WHOLE_BYTES:
+                self._packed_texts[text] = packed
+        return packed
 
     def number_of(self, record: object, pack: Callable[[], bytes]) -> int:
         """Return the number of a frozen record's bytes; the same object is packed once."""
@@ -43,6 +59,7 @@ class Interner:
     def _add(self, key: bytes, body: bytes) -> int:
         if len(self._numbers) >= _REMEMBERED:
             self._numbers.clear()
+            self._packed_texts.clear()
         number = self._count
         self._count += 1
         self._numbers[key] = number

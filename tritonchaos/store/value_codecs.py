@@ -21,15 +21,14 @@ class Codec(Protocol):
 
 def write_text(text: str, out: bytearray, interner: Interner) -> None:
     """Append the number of an interned text."""
-    # Undecodable file names reach us as lone surrogates; they must survive.
-    write_count(interner.number(text.encode("utf-8", "surrogatepass")), out)
+    out += interner.packed_text(text)
 
 
 class TextCodec:
     """A text, interned."""
 
     def write(self, value: Any, out: bytearray, interner: Interner) -> None:
-        write_text(value, out, interner)
+        out += interner.packed_text(value)
 
     def read(self, packed: Cursor, interned: Interned) -> Any:
         return interned.text(packed.count())

@@ -12,6 +12,7 @@ from tritonchaos.observations import CycleFinished, CycleStarted, Event, History
 from tritonchaos.observations.skimming import skim
 from tritonchaos.summary.stretches import stretches_of
 
+FAULTS: Final = "faults"
 _EDITS: Final = frozenset({"edit_config", "put_file", "delete_file", "add_version"})
 _RESTORE: Final = "restore"
 _LONGEST: Final = 120
@@ -100,14 +101,16 @@ class Faults:
 
 def faults_of(history: History) -> Faults:
     """Find the edits of all cycles of a run; they are looked for once."""
-    return history.once("faults", _find)
+    return history.once("faults of cycles", _find)
 
 
 def _find(history: History) -> Faults:
     import numpy
 
     stretches = stretches_of(history)
-    (made,) = skim(stretches.cut, [FaultFollower()])
+    if history.stretches is not None:
+        history.followed(FAULTS, FaultFollower)
+    made = history.made(FAULTS) or skim(stretches.cut, [FaultFollower()])[0]
     sets: list[tuple[str, ...]] = list(dict.fromkeys(value or () for value in made.values))
     numbers = numpy.array([sets.index(value or ()) for value in made.values], numpy.uint32)[made.numbers]
     of_cycles = numbers[numpy.asarray(stretches.finished)]

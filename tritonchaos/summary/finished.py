@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tritonchaos.observations import Follower, History, JsonValue
 from tritonchaos.post_unload import BASELINES, CYCLES, Baselines, cycle_table, follow_cycles
 from tritonchaos.summary.document import NAMED_READINGS, NamedReadings, results_document
+from tritonchaos.summary.faults import FAULTS, FaultFollower
 from tritonchaos.summary.headline import headline
 from tritonchaos.summary.note_followers import TRACKS, TrackRequests
 from tritonchaos.summary.notes import notes
@@ -55,6 +56,7 @@ def followers(history: History) -> Mapping[str, Callable[[], Follower]]:
         BASELINES: Baselines,
         TRACKS: TrackRequests,
         NAMED_READINGS: NamedReadings,
+        FAULTS: FaultFollower,
     }
 
 

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from tritonchaos.client import wait_until_live
+from tritonchaos.container_start import ContainerStart
 from tritonchaos.containers import launching
-from tritonchaos.containers.container import not_live
 from tritonchaos.containers.faults import Faults
 from tritonchaos.containers.finding import Found, describe, find, notes
-from tritonchaos.containers.libc import refuse_unloadable, why_not_loadable
-from tritonchaos.containers.log_pipe import LogPipe
+from tritonchaos.containers.libc import refuse_unloadable
 from tritonchaos.containers.outside import Outside
-from tritonchaos.containers.relay import GRPC, HANDED_OVER, HTTP, Relay, relay_program
 from tritonchaos.containers.server_container import ServerContainer
-from tritonchaos.containers.spec import ContainerSpec, Mount, docker_run_line
+from tritonchaos.containers.spec import ContainerSpec, docker_run_line
 from tritonchaos.containers.stacks import take_stacks_beside
-from tritonchaos.containers.ways_in import WayIn, handed_over, own_addresses, published, relayed
 from tritonchaos.errors import TargetError, TritonChaosBug
 from tritonchaos.local_server.server_flags import (
-    asked_flags,
     exit_timeout_s,
-    free_ports,
     parse_help,
     refuse_unknown,
-    refuse_unloaded_library,
-    spell,
 )
 from tritonchaos.local_server.stacks import ARGUMENTS, find_debugger, take_stacks
 from tritonchaos.local_server.trimming import Trimmer
@@ -172,7 +164,7 @@ class DockerTarget:
 
     def run_line(self, launch: LaunchSpec) -> str:
         """The `docker run` line that starts an equal container."""
-        return docker_run_line(self._spec(launch)[0])
+        return docker_run_line(ContainerStart(self, self._all(), launch, max(self._starts, 1)).spec)
 
     # --- start -----------------------------------------------------------------------------------
 
@@ -198,103 +190,19 @@ class DockerTarget:
 
     def _start_once(self, launch: LaunchSpec) -> RunningServer:
         self._starts += 1
-        spec, flags, ports = self._spec(launch)
-        self._launch, self._last_spec = launch, spec
+        start = ContainerStart(self, self._all(), launch, self._starts)
+        self._launch, self._last_spec, self._trimmer = launch, start.spec, start.trimmer
         try:
-            pipe = self._open_log_pipe(launch, spec)
-            self._server = ServerContainer(self._all().engine, spec, launch.log_file, launching.TEMP, pipe)
-            way = self._begin(self._server, launch, ports, flags["id"])
+            live = start.begin()
         except TargetError as error:
             if any(sign in error.message for sign in _PORT_TAKEN):
                 raise _PortTaken(error.message) from None
             raise
-        self._way = way.name
-        has_grpc = flags.get("allow-grpc", "true") != "false"
+        finally:
+            self._server = start.server
+        self._version, self._way = live.version, live.way.name
         process = self._outside.server if self._outside is not None else None
-        return RunningServer(way.url, way.grpc if has_grpc else None, process.pid if process else None)
-
-    def _begin(self, server: ServerContainer, launch: LaunchSpec, ports: launching.Ports, server_id: str) -> WayIn:
-        try:
-            way = self._way_in(server, launch, ports, server_id)
-            server.take_faults(can_be_cut=launch.may_cut_network)
-            refuse_unloaded_library(server.container.log_lines())
-        except BaseException:
-            server.take_down()
-            raise
-        return way
-
-    def _way_in(self, server: ServerContainer, launch: LaunchSpec, ports: launching.Ports, server_id: str) -> WayIn:
-        """Wait until the server is live; then take the shortest way that leads to it and can be cut if it may be."""
-        relay = self._open_relay(server, launch, ports) if self.network == launching.NONE else None
-        sure = relayed(relay) if relay is not None else published(self.network, ports)
-        version = wait_until_live(sure.url, server_id, launch.startup_deadline_s, server.look)
-        if version is None:
-            raise not_live(server.container, f"was not live after {launch.startup_deadline_s:g} s")
-        self._version = version
-        shorter = () if launch.may_cut_network else self._shorter_ways(server, relay, ports)
-        return next((way for way in shorter if wait_until_live(way.url, server_id, 0, server.look) is not None), sure)
-
-    def _shorter_ways(self, server: ServerContainer, relay: Relay | None, ports: launching.Ports) -> Iterable[WayIn]:
-        if relay is not None:
-            return (handed_over(relay),)
-        if self.network == launching.HOST or self._all().engine.facts.is_rootless:
-            return ()
-        return own_addresses(server.container.inspect(), ports)
-
-    def _open_relay(self, server: ServerContainer, launch: LaunchSpec, ports: launching.Ports) -> Relay:
-        found = self._all()
-        folder = launch.scratch / f"relay-{self._starts}"
-        folder.mkdir()
-        spec = launching.relay_spec(server.container.spec, launch, found.engine.facts, self._starts)
-        sockets = {HTTP: ports.http, HANDED_OVER: ports.http, GRPC: ports.grpc}
-        return server.open_relay(relay_program(found.compiling.compile_program), spec, folder, sockets)
-
-    def _spec(self, launch: LaunchSpec) -> tuple[ContainerSpec, dict[str, str], launching.Ports]:
-        found = self._all()
-        first, second = free_ports(2)
-        ports = launching.choose_ports(self.network, (first, second))
-        flags = launching.server_flags(launch, self.network, ports, dict(asked_flags(launch)))
-        known = parse_help(found.facts.help)
-        # Where nothing is laid out yet, as for a `docker run` line to read, there is nobody at the other end.
-        has_pipe = "log-file" in known and "log-file" not in flags and launch.scratch.exists()
-        if has_pipe:
-            flags["log-file"] = launching.LOG
-        arguments = spell(flags, launch, known)
-        spec = launching.server_spec(
-            self, launch, arguments, ports, found.image, found.engine.facts, found.gpus, max(self._starts, 1)
-        )
-        if has_pipe:
-            # A pipe is written to through a read-only mount too: nothing else becomes writable.
-            spec = replace(spec, mounts=(*spec.mounts, Mount(str(self._log_pipe(launch)), launching.LOG)))
-        return self._with_trimmer(spec, launch), flags, ports
-
-    def _log_pipe(self, launch: LaunchSpec) -> Path:
-        return launch.scratch / f"log-{max(self._starts, 1)}"
-
-    def _open_log_pipe(self, launch: LaunchSpec, spec: ContainerSpec) -> LogPipe | None:
-        if all(mount.target != launching.LOG for mount in spec.mounts):
-            return None
-        return LogPipe(self._log_pipe(launch), launch.log_file, 0o600 if self.user == "caller" else 0o622)
-
-    def _with_trimmer(self, spec: ContainerSpec, launch: LaunchSpec) -> ContainerSpec:
-        """Give the server the library that `trim` needs."""
-        is_wanted = launch.may_trim and launch.scratch.exists()
-        self._trimmer = Trimmer(launch.scratch / "trim", self.compile_shared) if is_wanted else None
-        if self._trimmer is None:
-            return spec
-        if "LD_PRELOAD" in spec.env:
-            self._trimmer.why_not = "not called: LD_PRELOAD is the scenario's own choice"
-            return spec
-        env = self._trimmer.environment({})
-        if not env:
-            return spec
-        library = Path(env["LD_PRELOAD"])
-        self._trimmer.why_not = why_not_loadable(library, self._all().facts.libc)
-        if self._trimmer.why_not:
-            return spec
-        there = {"LD_PRELOAD": f"{launching.TRIM}/{library.name}", "TRITONCHAOS_TRIM": f"{launching.TRIM}/fifos"}
-        mounts = (Mount(str(library), there["LD_PRELOAD"]), Mount(env["TRITONCHAOS_TRIM"], there["TRITONCHAOS_TRIM"]))
-        return replace(spec, env={**spec.env, **there}, mounts=(*spec.mounts, *mounts))
+        return RunningServer(live.way.url, live.grpc, process.pid if process else None)
 
     # --- while it runs ---------------------------------------------------------------------------
 

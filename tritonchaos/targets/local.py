@@ -91,6 +91,8 @@ class LocalTarget:
         }
         if self._trimmer is not None:
             facts["malloc_trim"] = self._trimmer.why_not or "can be called: a library with one thread is preloaded"
+        if installation.passed_over:
+            facts["server_passed_over"] = "; ".join(installation.passed_over)
         if installation.no_python_backend:
             facts["python_backend"] = f"not available: {installation.no_python_backend}"
         if "tensorrt" in installation.backends:

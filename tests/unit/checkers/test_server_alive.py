@@ -76,6 +76,23 @@ def test_a_crash_while_stopping_is_a_crash():
     assert found.findings[0].title == "tritonserver died of SIGSEGV while it was stopping"
 
 
+def test_an_end_that_only_the_stop_noticed_is_a_crash():
+    """It died after its last answer, or the engine told of its end late."""
+    assert only(run().start().stop(signal="", exit_code=0)).findings[0].title == (
+        "tritonserver ended unasked with exit status 0 before it was told to stop"
+    )
+    oom = Evidence(6, None, "crash", {"oom_killed": "yes"}, ())
+    assert only(run().start().add(oom).stop(signal="", exit_code=-9)).findings[0].title == (
+        "tritonserver died of SIGKILL at the container's memory limit before it was told to stop"
+    )
+
+
+def test_a_kill_that_was_not_ours_is_a_crash():
+    [finding] = only(run().start().stop(signal="SIGTERM", exit_code=-9)).findings
+    assert (finding.kind, finding.title) == ("crash", "tritonserver died of SIGKILL while it was stopping")
+    assert only(run().start().stop(signal="SIGKILL", exit_code=-9)).findings == ()
+
+
 def test_a_server_that_printed_a_signal_and_lived_on_is_found_by_its_log():
     found = only(run().start().stop(), log=SEGV)
     assert found.findings[0].title == "tritonserver printed SIGSEGV and went on"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import sys
@@ -94,6 +95,30 @@ def test_where_nothing_is_found_everything_looked_at_is_named(tmp_path: Path, mo
     for place in ("server_path", PATH_VARIABLE, "PATH", "/opt/tritonserver", "nvidia-pytriton"):
         assert place in caught.value.message
     assert "pip install 'tritonchaos[local]'" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["#!/bin/sh\necho 'libnone.so: cannot open shared object file' >&2\nexit 127\n", "text"]
+)
+def test_one_that_is_found_and_does_not_run_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    if Path("/opt/tritonserver/bin/tritonserver").exists():
+        pytest.skip("this machine has one in /opt/tritonserver")
+    broken = write_server(tmp_path / "broken", text)
+    wheel = write_server(tmp_path / "packages" / "pytriton" / "tritonserver")
+    (wheel.parent.parent / "python_backend_stubs").mkdir()
+    (tmp_path / "packages" / "pytriton" / "__init__.py").touch()
+    monkeypatch.setenv("PATH", str(broken.parent))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "packages")])
+    importlib.invalidate_caches()
+    found = find_installation(None)
+    assert found.binary == wheel
+    [why] = found.passed_over
+    assert why.startswith("tritonserver in PATH: ") and str(broken) in why
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(TargetUnavailable, match=f"wheel: not found; tritonserver in PATH: .*{broken}"):
+        find_installation(None)
 
 
 def test_what_cannot_be_run_says_why(tmp_path: Path) -> None:
