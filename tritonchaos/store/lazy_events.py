@@ -40,6 +40,7 @@ class LazyEvents(Sequence[Event]):
         is_kept: bool = False,
     ) -> None:
         self.stretches = stretches
+        self._are_mostly_alike = stretches is not None and stretches.are_mostly_alike
         self._is_kept = is_kept
         self._kept: tuple[Event, ...] | None = None
         self._database = database
@@ -74,7 +75,7 @@ class LazyEvents(Sequence[Event]):
         """Yield the events of some kinds, in order; rows of other kinds are not unpacked."""
         if self._kept is not None:
             return (event for event in self._kept if isinstance(event, kinds))
-        if self.stretches is not None and not _IN_ALIKE.intersection(kinds):
+        if self.stretches is not None and self._are_mostly_alike and not _IN_ALIKE.intersection(kinds):
             return self._unlike(self.stretches, kinds)
         if self._numbers is None:
             return self._walked(kinds, {})

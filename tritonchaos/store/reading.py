@@ -199,7 +199,7 @@ def _read_events(
         guard = functools.partial(_as_store_error, folder)
         has_cycles = meta[run_layout.KEY_FORMAT_VERSION] >= run_layout.FIRST_WITH_CYCLES
         stretches = StoredStretches(database, reader, interned, count, guard) if has_cycles else None
-        if stretches is not None or count > most_kept:
+        if count > most_kept or (stretches is not None and stretches.are_mostly_alike):
             return LazyEvents(database, reader, count, guard, stretches, is_kept=count <= most_kept)
     rows = database.execute("SELECT packed FROM events ORDER BY number")
     return tuple(reader.read(stored) for (stored,) in rows)

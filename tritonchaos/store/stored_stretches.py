@@ -136,6 +136,11 @@ class StoredStretches:
                 if kinds is None or self._reader.kind_of(stored) in kinds:
                     yield self._reader.read(stored)
 
+    @property
+    def are_mostly_alike(self) -> bool:
+        """Say whether most events are in stretches that are like others; else it is no gain to know which are."""
+        return 2 * sum(end - first for first, end in self.unlike_events()) < self.firsts[-1]
+
     def unlike_events(self) -> Iterator[tuple[int, int]]:
         """Yield the first number, and the one after the last, of events in stretches that are like no other."""
         first = end = 0

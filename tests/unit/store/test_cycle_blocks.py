@@ -39,7 +39,7 @@ from tritonchaos.observations import (
     StepSpec,
 )
 from tritonchaos.plugins import load_plugins
-from tritonchaos.post_unload import cycle_table
+from tritonchaos.post_unload import cycle_table, follow_cycles
 from tritonchaos.reporters import markdown
 from tritonchaos.reporters.results_json import dump
 from tritonchaos.steps_seen import has_undocumented, steps_at
@@ -241,6 +241,36 @@ def test_cycles_of_a_run_that_are_all_different_are_read_one_by_one(tmp_path: Pa
     walked, skimmed = both(stored(tmp_path / "run", run_facts(), events), events)
     assert set(skimmed.stretches.shapes) == {0}
     assert_alike(walked, skimmed)
+
+
+def test_a_run_whose_cycles_are_hardly_alike_is_kept_in_memory(tmp_path: Path) -> None:
+    story = Story(8)
+    cycles = [story.cycle("mixed", TREATMENT, number) for number in range(2700)]
+    different = [[*events, Note(0, "different")] for events in cycles]
+    for name, told, are_kept in (("alike", cycles, False), ("different", different, True)):
+        events = [event for some in told for event in some]
+        assert len(events) > 20_000
+        history = open_history(stored(tmp_path / name, run_facts(), events))
+        assert (history.stretches is None) is are_kept
+
+
+class Walker:
+    """A follower that says nothing of cycles that are alike."""
+
+    kinds = (StepFinished, CycleStarted)
+
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+
+    def see(self, event: Event) -> None:
+        self.seen.append(event)
+
+
+def test_who_does_not_skim_sees_every_event(tmp_path: Path) -> None:
+    events = Story(9).events(60)
+    skimmed = open_history(stored(tmp_path / "run", run_facts(), events), most_kept=0)
+    skimmed.follow_all({"cycles": lambda: follow_cycles(skimmed), "walker": Walker})
+    assert skimmed.followed("walker", Walker).seen == [event for event in events if isinstance(event, Walker.kinds)]
 
 
 def test_numbers_that_no_column_holds_make_a_cycle_like_no_other(tmp_path: Path) -> None:
