@@ -51,8 +51,8 @@ class Unmet(NamedTuple):
     """How a step's outcome differs from its expectation.
 
     Attributes:
-        kind: "no_answer", "status", "error", "time", "stuck", "no_process", "state", "reason", "version", "outputs",
-            "log", "processes" or "health".
+        kind: "no_answer", "status", "error", "time", "stuck", "no_process", "not_reached", "state", "reason",
+            "version", "outputs", "log", "processes" or "health".
         text: What was found and what was expected.
     """
 
@@ -127,6 +127,8 @@ def _unmet_state(step: StepFinished, expect: Expectation) -> Unmet | None:
         return Unmet("stuck", f"model stuck in {stuck}")
     if step.observed.get("signalled") == 0:
         return Unmet("no_process", "there was no process to signal")
+    if why_not := step.observed.get("not_reached"):
+        return Unmet("not_reached", str(why_not))
     states = step.observed.get("states", {})
     for model, wanted in expect.state.items():
         found = states.get(model, "ABSENT")

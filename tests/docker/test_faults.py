@@ -143,6 +143,35 @@ def test_a_scenario_with_each_fault_passes(tmp_path: Path, engine: str, cpu_imag
         assert called.results["target"]["container_reached"] == "over a relay beside the container"  # which can be cut
 
 
+LESS_THAN_IT_HAS = """\
+scenario: less-than-it-has
+seed: 1
+target: [{{docker: {{image: "{image}", network: none, shm_size: 64MiB}}}}]
+models:
+  ident:
+    template: identity
+    variant: planted
+    parameters: {{datatype: FP32, dims: [4], plant: [{{what: host_bytes, bytes: 200MiB}}]}}
+phases: [{{phase: one, steps: [{{load: ident}}, {{limit_memory: 64MiB}}, {{wait: 2s}}]}}]
+check: [server_alive, expectations]
+"""
+
+
+def test_a_limit_below_what_is_in_use_kills_or_is_refused_and_never_passes(
+    tmp_path: Path, engine: str, cpu_image: str
+) -> None:
+    """With cgroup v1 the kernel refuses it, with v2 it kills; either way a run does not pass as if nothing was."""
+    with unchanged(tmp_path):
+        called = run_scenario(LESS_THAN_IT_HAS.format(image=cpu_image), tmp_path)
+    if "cgroup v1" in called.results["target"]["engine"]:
+        assert called.exit_code == 3, called.shown()
+        reasons = {one["checker"]: one["reason"] for one in called.results["assessments"]}
+        assert "could not limit the container's memory to 64 MiB" in reasons["expectations"]
+    else:
+        assert called.exit_code == 1, called.shown()
+        assert "at the container's memory limit" in called.findings("crash")[0]["title"]
+
+
 def test_a_target_without_a_container_is_refused_before_it_starts(tmp_path: Path, server_here: None) -> None:
     text = STEPS.format(image="a").replace('{docker: {image: "a", network: none, shm_size: 64MiB}}', "local")
     called = run_scenario(text, tmp_path)

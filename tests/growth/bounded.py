@@ -11,6 +11,7 @@ from tests.growth.making import (
     add,
     block,
     coin_pairs,
+    collected,
     kind,
     levels,
     noise,
@@ -190,13 +191,8 @@ def s_lazy_kernels(rng: random.Random) -> Series:
 
 @kind
 def s_collector(rng: random.Random) -> Series:
-    """A garbage collector that runs at irregular times, once in 17 cycles at least, and leaves a little each time."""
-    level, found, since = 0.0, [], 0
-    for _ in range(CYCLES):
-        since = 0 if rng.random() < 0.18 or since == 17 else since + 1
-        level = level + rng.randint(1, 3) if since else float(rng.randint(0, 2))
-        found.append(level)
-    return series(rng, "s_collector", found)
+    """A garbage collector that runs at irregular times and leaves a little each time."""
+    return series(rng, "s_collector", collected(rng))
 
 
 @kind
@@ -337,6 +333,13 @@ def h_coupon_64(rng: random.Random) -> Series:
 def h_saw_long(rng: random.Random) -> Series:
     period = rng.randint(32, 60)
     return series(rng, "h_saw_long", [float(cycle % period) for cycle in range(CYCLES)], footprint=60)
+
+
+@kind
+def h_saturating(rng: random.Random) -> Series:
+    """Fills up like s_saturating, but over 60 cycles and more."""
+    top, tau = rng.randint(4, 60), rng.uniform(15, 25)
+    return series(rng, "h_saturating", [top * (1 - math.exp(-cycle / tau)) for cycle in range(CYCLES)])
 
 
 @kind

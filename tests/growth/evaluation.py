@@ -65,7 +65,7 @@ class Sizes:
     leaks: int = 3_000
     more_bounded: int = 4_500  # of the additional kinds
     more_leaks: int = 1_350
-    slow: int = 600
+    slow: int = 1_200
     hard: int = 100  # of each kind
     compared: int = 600  # bounded ones and leaks on which the usual rules are tried
     shuffles: int = 1_000

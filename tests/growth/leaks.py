@@ -11,6 +11,7 @@ from tests.growth.making import (
     add,
     block,
     coin_pairs,
+    collected,
     kind,
     levels,
     noise,
@@ -225,3 +226,27 @@ def m_one_in_ten(rng: random.Random) -> Series:
 def m_decelerating(rng: random.Random) -> Series:
     scale = rng.uniform(1.2, 4)
     return series(rng, "m_decelerating", [float(int(scale * c**0.5)) for c in range(CYCLES)], rate=None)
+
+
+# --- one quantum in one of ten cycles, at random, below readings that go up and down by more ----------
+
+
+@kind
+def m_below_sawtooth(rng: random.Random) -> Series:
+    period, each = rng.randint(3, 12), rng.randint(1, 5)
+    return _below(rng, "m_below_sawtooth", [float(each * (cycle % period)) for cycle in range(CYCLES)])
+
+
+@kind
+def m_below_jitter(rng: random.Random) -> Series:
+    return _below(rng, "m_below_jitter", noise(rng, rng.randint(1, 4)))
+
+
+@kind
+def m_below_collector(rng: random.Random) -> Series:
+    return _below(rng, "m_below_collector", collected(rng))
+
+
+def _below(rng: random.Random, name: str, above: list[float]) -> Series:
+    hits = levels(float(rng.random() < 0.1) for _ in range(CYCLES))
+    return series(rng, name, add(above, hits), rate=0.1)

@@ -113,3 +113,13 @@ def noise(rng: random.Random, width: int, share: float = 1.0) -> list[float]:
 
 def outliers(rng: random.Random, share: float = 0.03) -> list[float]:
     return [float(rng.randint(-40, 60)) if rng.random() < share and cycle > 2 else 0.0 for cycle in range(CYCLES)]
+
+
+def collected(rng: random.Random) -> list[float]:
+    """What a garbage collector leaves: it runs at irregular times, once in 17 cycles at least."""
+    level, found, since = 0.0, [], 0
+    for _ in range(CYCLES):
+        since = 0 if rng.random() < 0.18 or since == 17 else since + 1
+        level = level + rng.randint(1, 3) if since else float(rng.randint(0, 2))
+        found.append(level)
+    return found

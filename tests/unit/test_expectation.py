@@ -103,6 +103,8 @@ def test_the_error_text_is_the_json_member_or_the_whole_body(body, text):
         ({"live": None}, fields(live=True), "health"),
         ({"signalled": 0}, Expectation(), "no_process"),
         ({"signalled": 2}, Expectation(), None),
+        ({"not_reached": "waited 5 s for ident READY, found UNAVAILABLE"}, Expectation(), "not_reached"),
+        ({"not_reached": "less than is in use"}, Expectation("any"), None),
     ],
 )
 def test_what_was_looked_at_after_the_step_is_held_against_the_expectation(observed, expect, kind):

@@ -62,12 +62,13 @@ class Expectations:
         count = steps.count + steps.in_traffic
         reason = f"{count} steps, {len(pairs) - silent + wrong} not as expected"
         if silent:
-            reason += f", {silent} without an answer or stuck"
+            reason += f", {silent} without an answer, stuck or in vain"
         if findings:
             return [Assessment(self.name, Status.FAIL, f"{reason}; {findings[0].title}", findings=findings)]
         if unexplained:
             first = unexplained[0]
-            reason += f"; nothing says why, the first: {first.spec.label()} ({first.position})"
+            told = f", {first.observed['not_reached']}" if "not_reached" in first.observed else ""
+            reason += f"; nothing says why, the first: {first.spec.label()} ({first.position}){told}"
             return [Assessment(self.name, Status.UNKNOWN, reason)]
         return [Assessment(self.name, Status.PASS, reason)]
 

@@ -82,7 +82,7 @@ class StepFinished:
         observed: What the step saw beyond the reply. Keys in use: "gone_after_ns" (unload: time until the index
             showed the model gone), "state" and "reason" (index entry of the step's model at the end),
             "stuck" (state that did not change before the deadline), "states" (model -> state, where the expectation
-            names one), "not_reached" (what `wait_for` waited for in vain), "match" (inference: outputs equal),
+            names one), "not_reached" (what was waited or asked for in vain), "match" (inference: outputs equal),
             "first_mismatch" (text), "sha256" (of the outputs), "skipped" (why the step did nothing), "late_ns" (how
             long after it was due its round began), "answered_by" (inference: versions that answered), "at"
             (inference: where in its sweep it ended), "signalled" (number of processes), and where the expectation asks

@@ -118,7 +118,16 @@ def test_a_run_that_expects_nothing_is_unknown(step):
 def test_no_answer_is_left_to_the_checker_that_reports_it_and_is_unknown_without_one(step, checks, status):
     found = only(make_step(), step, checks=checks)
     assert found.status is status
-    assert "1 without an answer or stuck" in found.reason
+    assert "1 without an answer, stuck or in vain" in found.reason
+
+
+@pytest.mark.parametrize("step", ["wait_for", "limit_memory"])
+def test_what_was_waited_or_asked_for_in_vain_leaves_the_result_unknown(step):
+    refused_limit = make_step(step, reply=None, observed={"not_reached": "could not limit to 64 MiB: in use"})
+    found = only(make_step(), refused_limit, checks=BOTH)
+    assert found.status is Status.UNKNOWN
+    assert found.reason.startswith("2 steps, 0 not as expected, 1 without an answer, stuck or in vain")
+    assert found.reason.endswith("could not limit to 64 MiB: in use")
 
 
 def test_a_connection_that_broke_because_the_server_died_is_left_to_server_alive():
