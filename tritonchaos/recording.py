@@ -195,4 +195,5 @@ def _parts(
         keep_evidence=lambda name, text: _keep_evidence(store.folder, name, text),
         observers=order.observers,
         skipped_phases=order.chosen.skipped_phases,
+        restarts_at_most=order.scenario.server.restarts_at_most,
     )

@@ -21,7 +21,7 @@ from tritonchaos.observations import (
     StepSpec,
     TrafficSummary,
 )
-from tritonchaos.post_unload import CycleReading, cycle_readings
+from tritonchaos.post_unload import CycleReading, cycle_table
 from tritonchaos.summary import amount_text, at_position, cycle_counts, printable, reply_text, without_folders
 from tritonchaos.units import format_seconds
 
@@ -49,7 +49,8 @@ def phase_lines(history: History, phase: str, step: int | None) -> Iterator[str]
         yield from cycle_lines(history, outside, step)
     if step is not None:
         return
-    for reading in (reading for reading in cycle_readings(history) if reading.phase == phase):
+    table = cycle_table(history)
+    for reading in table.readings(table.select(lambda kind: kind.phase == phase)):
         yield f"cycle {reading.cycle} ({_kind(reading)}): {_cycle_summary(reading)}"
 
 

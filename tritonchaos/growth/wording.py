@@ -149,8 +149,8 @@ def _why_it_is_no_warm_up(trial: Trial, state: GrowthState) -> list[str]:
             return [flat]
         return [
             flat,
-            f"They were read after one load each, these at last after {trial.loads}, with {_per_reading(trial)} more in"
-            " use each time: that the control's loads do not grow likewise is not shown; `arms` would show it.",
+            f"They were read after one load each, these at last after {trial.loads}, with some {_per_reading(trial)}"
+            " more in use each time: that the control's loads do not grow likewise is not shown; `arms` would show it.",
         ]
     return [
         f"Warm-up, pools and caches stop growing; this did not stop or slow down in {trial.cycles} cycles. There was no"

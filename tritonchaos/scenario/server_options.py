@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from tritonchaos.plugins import ServerSettings
 from tritonchaos.scenario.expect_fields import PositiveSeconds
@@ -33,6 +33,7 @@ class ServerOptions(Record):
         fresh: Start it anew for the run, before each phase, or before each cycle. A new server breaks every series of
             readings, so nothing can be said of growth over cycles with fresh: cycle.
         startup_deadline: Longest time until the server's live endpoint answers.
+        restarts_at_most: How often in the run it is started again after a crash or a hang.
     """
 
     mode: ModelControlMode = "explicit"
@@ -41,6 +42,7 @@ class ServerOptions(Record):
     ulimits: Mapping[LimitName, LimitValue] = Field(default_factory=dict)
     fresh: Fresh = "run"
     startup_deadline: PositiveSeconds = 60.0
+    restarts_at_most: Annotated[StrictInt, Field(ge=0, le=10**9)] = 20
 
     @property
     def startup_deadline_s(self) -> float:

@@ -170,7 +170,7 @@ def test_all_keys_of_this_version_are_read():
         HEAD
         + """
 deadline: 5s
-server: {mode: explicit, env: {A: x, B: 2}, startup_deadline: 2min}
+server: {mode: explicit, env: {A: x, B: 2}, startup_deadline: 2min, restarts_at_most: 3}
 sample: {count: 5, metrics: [host_private_bytes], settle: {at_most: 500ms}}
 known: [{server: "<2.60", finding: hang, about: "https://example.org/1"}]
 check: [plain, memory_growth: {limit: 3}]
@@ -193,6 +193,7 @@ phases:
     assert (phase.cycles.at_least, phase.cycles.at_most, phase.cycles.until) == (3, 9, "verdict")
     assert phase.meanwhile[0].each[0].spec.expect.outputs == "match"
     assert scenario.server.startup_deadline_s == 120.0
+    assert scenario.server.restarts_at_most == 3
     assert dict(scenario.server.env) == {"A": "x", "B": "2"}
     assert (scenario.sample.count, scenario.sample.settle_at_most_s) == (5, 0.5)
     assert scenario.known_entries() == [{"server": "<2.60", "finding": "hang", "about": "https://example.org/1"}]
