@@ -196,6 +196,7 @@ def test_what_piles_up_stays_behind_or_takes_long(
 )
 def test_every_finding_of_a_shipped_scenario(tmp_path: Path, server: Path, scenario: str, kind: str, told: str) -> None:
     called = run_scenario(scenario, tmp_path)
+    assert kind in called.kinds(), called.shown()
     for number, finding in enumerate(called.findings(kind)):
         bundle = write_bundle(called.folder, tmp_path / str(number), BundleOptions(finding=finding["id"])).folder
         check(bundle, server, told.partition("1.91")[0])

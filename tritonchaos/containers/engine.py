@@ -23,6 +23,7 @@ _CALL_S: Final = 120.0
 _HOW_TO_GET: Final = (
     "install Docker (or Podman with its socket: systemctl --user start podman.socket), or set DOCKER_HOST"
 )
+_PODMAN: Final = "Podman"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -93,6 +94,19 @@ class Engine:
 
         return docker.APIClient(base_url=self.address.url, version=self.facts.api_version, timeout=None)
 
+    def limit_memory(self, container_id: str, limit_bytes: int) -> None:
+        """Set a running container's memory limit, swap included.
+
+        Podman before 5 has this call in its own API only, where the limits are written as in an OCI configuration.
+        Source: Podman API reference, "Update an existing containers cgroup configuration" (from 4.3).
+        """
+        if self.facts.name != _PODMAN:
+            self.api.update_container(container_id, mem_limit=limit_bytes, memswap_limit=limit_bytes)
+            return
+        limits = {"memory": {"limit": limit_bytes, "swap": limit_bytes}}
+        url = f"{self.api.base_url}/v4.0.0/libpod/containers/{container_id}/update"
+        self.api._raise_for_status(self.api.post(url, json=limits, timeout=_CALL_S))
+
     def close(self) -> None:
         """Close the connection."""
         self.api.close()
@@ -118,7 +132,9 @@ def find_engine_address(environment: Mapping[str, str], given: str | None = None
         (runtime / "podman" / "podman.sock", "socket of rootless Podman"),
         (Path("/run/podman/podman.sock"), "socket of Podman"),
     )
-    path, origin = next(((path, origin) for path, origin in found if _is_socket(path)), found[0])
+    there = [(path, origin) for path, origin in found if _is_socket(path)]
+    # Beside an engine that only others may use, a user may run a rootless one.
+    path, origin = next((one for one in there if os.access(one[0], os.W_OK)), (there or found)[0])
     return EngineAddress(f"unix://{path}", origin)
 
 
@@ -206,7 +222,7 @@ def _facts(api: Any) -> EngineFacts:
     components = {part.get("Name", ""): part for part in version.get("Components") or ()}
     is_podman = any("podman" in name.lower() for name in components)
     return EngineFacts(
-        name="Podman" if is_podman else "Docker",
+        name=_PODMAN if is_podman else "Docker",
         version=str(version.get("Version", "")),
         api_version=str(api.api_version),
         is_rootless="name=rootless" in options or bool(info.get("Rootless")),

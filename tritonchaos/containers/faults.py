@@ -50,7 +50,7 @@ class Faults:
         """Set the container's memory limit, swap included; return why it could not be set."""
         try:
             with asking(f"limit the container's memory to {format_bytes(limit_bytes)}"):
-                self._engine.api.update_container(self._container.id, mem_limit=limit_bytes, memswap_limit=limit_bytes)
+                self._engine.limit_memory(self._container.id, limit_bytes)
         except TargetError as error:
             return error.message
         return ""

@@ -32,6 +32,7 @@ _EDGE_CYCLES: Final = 40
 _ODD_CYCLES: Final = 200
 # Cycles that are alike are looked at one by one as long as they are no more than this in all.
 _LOOKED_AT: Final = 4000
+_SPREAD_AT_ONCE: Final = 50_000
 
 
 @dataclass(slots=True)
@@ -165,7 +166,10 @@ class _Reading:
         for event in self._cut.events(int(group[0])):
             if isinstance(event, StepFinished):
                 label, mark = _mark(event, int(group[0]) - 1)
-                self._lanes.of(label).spread(mark, shifts_ns, group - 1)
+                lane = self._lanes.of(label)
+                for at in range(0, len(group), _SPREAD_AT_ONCE):
+                    some = slice(at, at + _SPREAD_AT_ONCE)
+                    lane.spread(mark, shifts_ns[some], group[some] - 1)
 
     def _look_closer(self, label: str, marks: Sequence[Mark]) -> None:
         """Put what a cycle itself says in place of what one like it says, where a mark is about that cycle alone."""

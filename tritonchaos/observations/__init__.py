@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tritonchaos.observations.chosen_readings import ChosenReadings, pick
 from tritonchaos.observations.cycle_readings import CycleReading
-from tritonchaos.observations.cycle_table import ChosenReadings, CycleKind, CycleTable, SeenCycle, pick
+from tritonchaos.observations.cycle_table import CycleKind, CycleTable, SeenCycle
 from tritonchaos.observations.events import (
     CycleFinished,
     CycleStarted,

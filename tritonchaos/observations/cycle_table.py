@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, cast, overload
+from typing import Final, overload
 
+from tritonchaos.observations.columns import Column as Column
 from tritonchaos.observations.cycle_readings import CycleReading
 from tritonchaos.observations.replies import Arm
 
-_WIDTH: Final = 1 << 63
 _NOTHING: Final[Mapping[str, int]] = {}
 # Names of columns; those of readings and latencies have the metric behind them.
 CYCLE, STARTED, ENDED, LOG_START, LOG_END = "cycle", "started_ns", "ended_ns", "log_start", "log_end"
@@ -88,64 +88,6 @@ class SeenCycle:
             (LATER, self.later),
         ):
             yield from ((name + key, value) for key, value in row.items())
-
-
-@dataclass(slots=True)
-class Column:
-    """Integers, some of which may be absent.
-
-    Attributes:
-        values: Shape [cycles]; 0 where there is none.
-        has: 1 for each that is there, else 0, shape [cycles]; None: all are.
-    """
-
-    values: array[int] = field(default_factory=lambda: array("q"))
-    has: bytearray | None = None
-
-    def append(self, value: int | None) -> None:
-        """Take the next value."""
-        if value is None and self.has is None:
-            self.has = bytearray(b"\1") * len(self.values)
-        if self.has is not None:
-            self.has.append(value is not None)
-        self._extend(array("q", [value or 0]) if -_WIDTH <= (value or 0) < _WIDTH else [value or 0])
-
-    def _extend(self, values: array[int] | list[int]) -> None:
-        """Take numbers; a list takes the place of the array where one of them is wider than 64 bits."""
-        if isinstance(self.values, array) and isinstance(values, list):
-            self.values = cast("array[int]", list(self.values))
-        self.values.extend(values)
-
-    def extend(self, other: Column) -> None:
-        """Take the values of another column."""
-        if other.has is not None and self.has is None:
-            self.has = bytearray(b"\1") * len(self.values)
-        if self.has is not None:
-            self.has += bytearray(b"\1") * len(other.values) if other.has is None else other.has
-        self._extend(other.values)
-
-    def skip(self, count: int) -> None:
-        """Take so many absent values."""
-        if count:
-            self.extend(Column(array("q", bytes(8 * count)), bytearray(count)))
-
-    def part(self, start: int, end: int) -> Column:
-        """Return a stretch of it."""
-        return Column(self.values[start:end], None if self.has is None else self.has[start:end])
-
-    def which(self, places: Sequence[int]) -> Sequence[int]:
-        """Return those of some places that have a value."""
-        has = self.has
-        return places if has is None else [place for place in places if has[place]]
-
-    def has_any(self, places: Sequence[int]) -> bool:
-        """Say whether one of some places has a value."""
-        has = self.has
-        return len(places) > 0 if has is None else any(has[place] for place in places)
-
-    def at(self, place: int) -> int | None:
-        """Return one value."""
-        return self.values[place] if self.has is None or self.has[place] else None
 
 
 class CycleTable(Sequence[CycleReading]):
@@ -354,38 +296,3 @@ class CycleTable(Sequence[CycleReading]):
             return (dict(zip(names, (c.values[place] for c in columns), strict=True)) for place in places)
         named = list(zip(names, columns, strict=True))
         return ({name: c.values[place] for name, c in named if c.has is None or c.has[place]} for place in places)
-
-
-class ChosenReadings(Sequence[CycleReading]):
-    """The readings of some cycles of a table; what is held of each is its place."""
-
-    def __init__(self, table: CycleTable, places: array[int]) -> None:
-        self.table = table
-        self.places = places
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    @overload
-    def __getitem__(self, at: int) -> CycleReading: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[CycleReading]: ...
-
-    def __getitem__(self, at: int | slice) -> CycleReading | list[CycleReading]:
-        if isinstance(at, slice):
-            return list(self.table.readings(self.places[at]))
-        return self.table[self.places[at]]
-
-    def __iter__(self) -> Iterator[CycleReading]:
-        return self.table.readings(self.places)
-
-
-def pick(readings: Sequence[CycleReading], wanted: Callable[[CycleReading], bool]) -> Sequence[CycleReading]:
-    """Return the readings that are wanted; of a table none is kept."""
-    if isinstance(readings, CycleTable):
-        return ChosenReadings(readings, array("I", (at for at, one in enumerate(readings) if wanted(one))))
-    if isinstance(readings, ChosenReadings):
-        chosen = (place for place, one in zip(readings.places, readings, strict=True) if wanted(one))
-        return ChosenReadings(readings.table, array("I", chosen))
-    return list(filter(wanted, readings))

@@ -64,11 +64,12 @@ def judge_no_answer(claim: dict[str, Any], run: dict[str, Any]) -> tuple[int, li
     hung = [seen for seen in asked if seen.get("no_answer") == "deadline" or seen.get("stuck") or is_silent(seen)]
     if hung:
         first = hung[0]
-        what = "left the model {}".format(first["stuck"]) if first.get("stuck") else "was not answered"
-        what = "was the last that the server answered, not" if is_silent(first) else what
-        line = "{} {} within its deadline of {:g} s ({})".format(
-            first["step"], what, first["deadline_s"], place_of(first)
-        )
+        what = "was not answered within its deadline"
+        if first.get("stuck"):
+            what = "left the model {} past its deadline".format(first["stuck"])
+        elif is_silent(first):
+            what = "was the last that the server answered, within its deadline"
+        line = "{} {} of {:g} s ({})".format(first["step"], what, first["deadline_s"], place_of(first))
         return REPRODUCED, [line] + run.get("hang", [])
     if run["exit_code"] is not None:
         return CANNOT_TELL, ["the server ended instead: {}".format(ended(run["exit_code"]))]

@@ -10,6 +10,8 @@ from typing import Any
 from tritonchaos.reproducing.program.gpu import MIB
 
 INTERVAL_S = 0.01
+# Prefixes that programs like this one, and tritonchaos, give to their servers.
+SHM_OF_TESTERS = ("/dev/shm/repro_", "/dev/shm/tc_")
 GOVERNS = (
     "nvml_",
     "host_private",
@@ -18,7 +20,7 @@ GOVERNS = (
     "stub_rss",
     "server_fds",
     "server_threads",
-    "shm_",
+    "shm_bytes",
     "temp_",
 )
 
@@ -26,8 +28,9 @@ GOVERNS = (
 class Readings:
     """Reads one server process and what it leaves in /dev/shm and in its temp folder."""
 
-    def __init__(self, pid: int, gpu: Any, shm_prefix: str, temp: str) -> None:
+    def __init__(self, pid: int, gpu: Any, shm_prefix: str, temp: str, shm_before: frozenset[str]) -> None:
         self.pid, self.gpu, self.shm_prefix, self.temp = pid, gpu, shm_prefix, temp
+        self.shm_before = shm_before
         self.is_known_to_gpu = False
 
     def read(self) -> dict[str, int]:
@@ -35,6 +38,7 @@ class Readings:
         values = self.host_memory()
         values.update(self.handles())
         values["shm_bytes"] = sum(taken_bytes(path) for path in shared_memory(self.shm_prefix))
+        values["shm_other_bytes"] = sum(taken_bytes(path) for path in self.other_shared_memory())
         values["temp_bytes"] = sum(taken_bytes(path) for path in files_below(self.temp))
         devices = self.gpu.read(self.pid) if self.gpu is not None else {}
         self.is_known_to_gpu = self.is_known_to_gpu or any("process" in read for read in devices.values())
@@ -45,6 +49,11 @@ class Readings:
             for whose, used in read.items():
                 values["nvml_{}_used_bytes{}".format(whose, mark)] = used
         return values
+
+    def other_shared_memory(self) -> list[str]:
+        """Regions of this user that appeared since the start under other names; another program's may be among them."""
+        others = (path for path in shared_memory("") if path not in self.shm_before)
+        return [path for path in others if not path.startswith(SHM_OF_TESTERS) and owner_of(path) == os.geteuid()]
 
     def host_memory(self) -> dict[str, int]:
         """Private bytes are what only this process has written: Private_Dirty of smaps_rollup."""
@@ -168,6 +177,14 @@ def taken_bytes(path: str) -> int:
         return os.stat(path).st_blocks * 512
     except OSError:
         return 0
+
+
+def owner_of(path: str) -> int:
+    """User that a file belongs to; -1 if it is gone."""
+    try:
+        return os.stat(path).st_uid
+    except OSError:
+        return -1
 
 
 def read_text(path: str) -> str:

@@ -147,6 +147,7 @@ class Server:
         self.temp = os.path.join(work, "tmp")
         self.log = os.path.join(work, "server.log")
         self.shm_prefix = "repro_{}_".format(os.getpid())
+        self.shm_before = frozenset(shared_memory(""))
         self.process: subprocess.Popen[bytes] | None = None
         self.exit_timeout_s = float(recipe["server"]["flags"].get("exit-timeout-secs", EXIT_TIMEOUT_S))
         self.port = 0

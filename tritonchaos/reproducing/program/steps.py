@@ -39,7 +39,9 @@ class Steps:
         """Start it unless it runs."""
         if self.server.exit_code() is not None or not self.server.starts:
             self.server.start()
-        self.readings = Readings(self.server.pid, self.gpu, self.server.shm_prefix, self.server.temp)
+        self.readings = Readings(
+            self.server.pid, self.gpu, self.server.shm_prefix, self.server.temp, self.server.shm_before
+        )
 
     def apply_all(self, step: dict[str, Any], where: dict[str, Any]) -> list[dict[str, Any]]:
         """Apply one step, or those that are started together; the probes of these come when all of them are done."""
