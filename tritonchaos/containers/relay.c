@@ -61,14 +61,16 @@ static void fail(const char *what) {
 
 static int listen_at(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path) {
+    if (strlen(path) + 1 >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         fail(path);
     }
-    strcpy(address.sun_path, path);
+    /* Its name is there once it listens, so that whoever waits for the name is not refused. */
+    strcat(strcpy(address.sun_path, path), "~");
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0) fail(path);
-    if (chmod(path, 0666) != 0 || listen(listener, 128) != 0) fail(path);
+    if (chmod(address.sun_path, 0666) != 0 || listen(listener, 128) != 0) fail(path);
+    if (rename(address.sun_path, path) != 0) fail(path);
     return listener;
 }
 
