@@ -132,7 +132,9 @@ def find_engine_address(environment: Mapping[str, str], given: str | None = None
         (runtime / "podman" / "podman.sock", "socket of rootless Podman"),
         (Path("/run/podman/podman.sock"), "socket of Podman"),
     )
-    path, origin = next(((path, origin) for path, origin in found if _is_socket(path)), found[0])
+    there = [(path, origin) for path, origin in found if _is_socket(path)]
+    # Beside an engine that only others may use, a user may run a rootless one.
+    path, origin = next((one for one in there if os.access(one[0], os.W_OK)), (there or found)[0])
     return EngineAddress(f"unix://{path}", origin)
 
 

@@ -15,7 +15,7 @@ from tritonchaos.scenario.problems import Place, Problem, YamlPath, scenario_err
 
 MAX_BYTES: Final = 1024**2
 # Counted with every alias written out, so that a few lines of nested aliases cannot become gigabytes.
-MAX_NODES: Final = 10_000
+MAX_NODES: Final = 100_000
 MAX_DEPTH: Final = 64
 
 _PREFIX: Final = "tag:yaml.org,2002:"

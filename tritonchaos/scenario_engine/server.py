@@ -49,6 +49,7 @@ from tritonchaos.scenario_engine.measuring import Measuring
 _LAST_LOG_BYTES: Final = 16 * 1024
 _LAST_LOG_LINES: Final = 60
 _DEATH_S: Final = 3.0  # a crash writes its stack (and perhaps a core) between closing our connection and its end
+_TOLD_S: Final = 15.0  # it is gone, and a busy container engine tells late how it ended
 _DRAIN_S: Final = 5.0  # for requests beside the main track that are under way when the server is to stop
 _EXIT_EXPIRED: Final = re.compile(r"Exit timeout expired")
 
@@ -260,7 +261,7 @@ class ServerLife:
         broke = isinstance(reply, NoAnswer) and not reply.reason.startswith("deadline")
         exit_code = self._wait_for_exit(_DEATH_S if broke else 0.0)
         if exit_code is None and self._is_another_process():
-            exit_code = self._wait_for_exit(_DEATH_S)
+            exit_code = self._wait_for_exit(_TOLD_S if self.is_ours else _DEATH_S)
         elif exit_code is None and not (broke and self._has_vanished()):
             return False
         self._journal.record(ServerExited(self._journal.now_ns(), position, exit_code))

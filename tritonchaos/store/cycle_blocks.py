@@ -21,7 +21,7 @@ from tritonchaos.store.packing import write_count
 
 CYCLES_PER_BLOCK: Final = 1024
 # Of a run whose cycles are all different no more are remembered; it then starts over with new numbers.
-_MOST_SHAPES: Final = 4096
+_MOST_SHAPES: Final = 1024
 _WIDTH: Final = 1 << 63
 SHAPE, EVENTS = "shape", "events"
 
