@@ -29,7 +29,7 @@ def test_a_set_writes_the_chosen_reports_of_each_run_and_one_of_the_whole(tmp_pa
     assert done.returncode == 1, done.stderr
     out = tmp_path / "out"
     assert {path.name for path in (out / "passing").glob("*.*")} == {
-        *("junit.xml", "results.json", "run.db", "scenario.yaml", "server.log")
+        *("judged.json", "junit.xml", "results.json", "run.db", "scenario.yaml", "server.log")
     }
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(out / "junit.xml"))}
     assert {name: (suite.failures, suite.errors) for name, suite in suites.items()} == {
