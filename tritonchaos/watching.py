@@ -55,7 +55,9 @@ class _Others:
 
 
 class GrowthWatch:
-    """The stopping rule: enough when a judged metric leaks, or when all deciding metrics are stable.
+    """The stopping rule: enough when a deciding metric leaks, or when all of them are stable.
+
+    A leak of another metric ends nothing: what a leak on the device makes the host keep can show first and would hide it.
 
     Args:
         uses_gpu: A variant that needs a GPU was served, so that only device metrics can decide.
@@ -81,7 +83,7 @@ class GrowthWatch:
         self.take(reading)
         # Asked first, as it looks at every series anew; which on a long run is not done at each cycle.
         more = reading.phase in self._amplified and self._want_more_loads()
-        if self.has_leak or self._all_stable():
+        if self._has_deciding_leak() or self._all_stable():
             return Advice.ENOUGH
         return Advice.DOUBLE_LOADS if more else Advice.GO_ON
 
@@ -174,6 +176,9 @@ class GrowthWatch:
     def may_be_somebody_elses(self, metric: str) -> bool:
         """Say whether others on the GPU could explain it: whole-device bytes that do not decide."""
         return metric.startswith("nvml_device_") and metric not in self.deciding
+
+    def _has_deciding_leak(self) -> bool:
+        return any(self.is_leak(metric) for metric in self.deciding or self.series)
 
     def _all_stable(self) -> bool:
         deciding = self.deciding

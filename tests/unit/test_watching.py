@@ -169,3 +169,23 @@ def test_a_run_does_not_stop_at_growth_that_a_neighbour_may_explain() -> None:
     advice = [watch.see(one) for one in readings(beside(COMING_AND_GOING, GROWING, own_is_known=False))]
     assert set(advice) == {Advice.GO_ON}
     assert not watch.has_leak
+
+
+def test_a_leak_on_the_host_does_not_hide_the_slower_one_on_the_device() -> None:
+    watch = GrowthWatch(uses_gpu=True)
+    used = [{HOST: 10**8 + number * MIB, DEVICE: 10**9 + number // 8 * PAGE} for number in range(120)]
+    events = [event for number, values in enumerate(used) for event in make_cycle(values, cycle=number)]
+    seen: list[tuple[bool, bool]] = []
+    for one in readings(events):
+        advice = watch.see(one)
+        seen.append((watch.is_leak(HOST), watch.is_leak(DEVICE)))
+        if advice is Advice.ENOUGH:
+            break
+    assert (True, False) in seen
+    assert seen[-1] == (True, True)
+
+
+def test_where_nothing_of_the_device_is_read_a_leak_on_the_host_is_enough() -> None:
+    watch = GrowthWatch(uses_gpu=True)
+    events = [event for number in range(80) for event in make_cycle({HOST: 10**8 + number * MIB}, cycle=number)]
+    assert Advice.ENOUGH in [watch.see(one) for one in readings(events)]
