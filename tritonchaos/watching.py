@@ -57,7 +57,7 @@ class _Others:
 class GrowthWatch:
     """The stopping rule: enough when a deciding metric leaks, or when all of them are stable.
 
-    A leak of another metric ends nothing: what a leak on the device makes the host keep can show first and would hide it.
+    A leak of another metric ends nothing: what a leak on the device makes the host keep can show first and hide it.
 
     Args:
         uses_gpu: A variant that needs a GPU was served, so that only device metrics can decide.
