@@ -49,20 +49,8 @@ def flat_cycles(trial: Trial) -> int:
 def _flat_since(trial: Trial) -> int:
     begin = trial.stairs.first_within(trial.floor, trial.gate.step)
     if trial.floor.falls:
-        begin = _first_trough(trial, begin)
+        begin = trial.stairs.first_trough(trial.floor, begin)
     return min(max(begin, trial.readings.loads_since - 1), trial.floor.known_to - 1)
-
-
-def _first_trough(trial: Trial, begin: int) -> int:
-    """Return the first cycle of a sawtooth that lies on its floor: what it hides before is not known to be flat.
-
-    Readings that only fall, those of a pool that is given back bit by bit, hide nothing.
-    """
-    smooth, end = trial.readings.smooth, min(begin + trial.stairs.longest_fall + 1, trial.floor.known_to)
-    step, floor = trial.gate.step, trial.level(begin)
-    if all(smooth(at) <= smooth(begin) for at in range(begin, end)):
-        return begin
-    return next((at for at in range(begin, end) if smooth(at) - floor < step), end - 1)
 
 
 def flat_cycles_needed(trial: Trial) -> int:

@@ -13,6 +13,7 @@ from tritonchaos.growth.readings import Readings
 
 _EVEN_FALLS: Final = 3
 _OVERDUE: Final = 3  # longest periods after which a sawtooth has ended
+_PERIOD: Final = 64  # cycles; longest sawtooth whose first trough is looked for
 _SINGLE_ARM_START: Final = 2  # the first cycles of a series hold what is set up once
 
 
@@ -83,6 +84,7 @@ class Staircase:
         self._version += 1
         self._cycles = array("q")  # of each believed step
         self._sizes = array("q")
+        self._trough = (-1, -1, 0, 0)  # where it was looked for, the level of the floor there, and where it was found
         self._falls = 0
         self._has_risen = False
         self._lowest: int | None = None
@@ -183,11 +185,6 @@ class Staircase:
         mean = total / self._falls
         return squares / self._falls - mean * mean <= (IRREGULAR * mean) ** 2
 
-    @property
-    def longest_fall(self) -> int:
-        """Longest time between falls, in cycles."""
-        return self._longest_fall
-
     # --- now -------------------------------------------------------------------------------------
 
     def now(self, gate: NoiseGate) -> Floor:
@@ -266,6 +263,23 @@ class Staircase:
         """Return the first cycle whose floor is less than so many bytes below the top, and no higher."""
         ledge = bisect_right(self._levels, floor.top - rise, 0, floor.ledges)
         return self._firsts[ledge] if ledge < floor.ledges else floor.top_since
+
+    def first_trough(self, floor: Floor, begin: int) -> int:
+        """Return the first cycle of a sawtooth that lies on its floor: what it hides before is not known to be flat.
+
+        It is looked for over one period, of 64 cycles at most. Readings that only fall, those of a pool that is given
+        back bit by bit, hide nothing.
+        """
+        level, end = self.level(floor, begin), min(begin + min(self._longest_fall, _PERIOD) + 1, floor.known_to)
+        if self._trough[:3] != (begin, end, level):
+            self._trough = (begin, end, level, self._find_trough(begin, end, level))
+        return self._trough[3]
+
+    def _find_trough(self, begin: int, end: int, level: int) -> int:
+        cycles = [self._readings.smooth(at) for at in range(begin, end)]
+        if not cycles or max(cycles) <= cycles[0]:
+            return begin
+        return next((begin + at for at, value in enumerate(cycles) if value - level < self.step), end - 1)
 
     def last_jump(self, floor: Floor) -> int:
         """Return the last cycle up to now whose floor rose by a whole step at once; -1: none."""
