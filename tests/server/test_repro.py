@@ -189,7 +189,7 @@ def test_what_piles_up_stays_behind_or_takes_long(
 @pytest.mark.parametrize(
     ("scenario", "kind", "told"),
     [
-        ("health-during-load", "slowdown", "took 1.91 s, expected at most 1 s"),
+        ("health-during-load", "slowdown", "took "),
         ("override-load", "wrong_state", "answered 200: yes, READY in the index: no"),
         ("failed-reload", "will_not_stop", "Exit timeout expired"),
     ],
@@ -199,7 +199,7 @@ def test_every_finding_of_a_shipped_scenario(tmp_path: Path, server: Path, scena
     assert kind in called.kinds(), called.shown()
     for number, finding in enumerate(called.findings(kind)):
         bundle = write_bundle(called.folder, tmp_path / str(number), BundleOptions(finding=finding["id"])).folder
-        check(bundle, server, told.partition("1.91")[0])
+        check(bundle, server, told)
 
 
 @pytest.mark.long
